@@ -38,7 +38,6 @@ def parse():
     parser.add_argument("--variants", nargs="+", default=["order", "digest", "full", "window"], choices=VARIANTS,
                         help="which take turns with the runs without Deja; PyTorch's have evidence for deja check, or not")
     parser.add_argument("--build", type=Path, default=Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")))
-    parser.add_argument("--variants", nargs="+", default=["order", "digest", "full", "window"], choices=VARIANTS)
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("program", nargs="*", help="after --: what to run instead of the example")
     return parser.parse_args()

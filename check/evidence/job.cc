@@ -73,7 +73,7 @@ void Job::TakeNumbers() {
       call.site = new_sites[call.site];
     };
     for (CommSummary& comm : rank.comms) {
-      std::for_each(comm.collectives.begin(), comm.collectives.end(), renumber);
+      comm.collectives.ForEachOwn(renumber);
       std::for_each(comm.transfers.begin(), comm.transfers.end(), renumber);
     }
     for (OpenCall& call : rank.open) call.site = new_sites[call.site];

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "api/find_api.h"
 #include "api/nccl_table.h"
 #include "check/evidence/gather_seen.h"
+#include "check/evidence/numbered.h"
 #include "check/evidence/step_times.h"
 #include "check/evidence/surroundings.h"
 #include "common/ids.h"
@@ -301,19 +301,7 @@ class Summarizer {
     if (frames == std::string::npos) return;
     summary_.end.exception = text.substr(0, frames);
     const size_t begin = frames + 2;
-    exception_place_ = PlaceIn(text.substr(begin, text.find(", ", begin) - begin));
-  }
-
-  // "train.py:57 in main"
-  static Place PlaceIn(const std::string& frame) {
-    Place place;
-    const size_t in = frame.find(" in ");
-    const size_t colon = frame.rfind(':', in);
-    if (in == std::string::npos || colon == std::string::npos) return place;
-    place.file = frame.substr(0, colon);
-    place.line = std::atoi(frame.substr(colon + 1, in - colon - 1).c_str());
-    place.function = frame.substr(in + 4);
-    return place;
+    exception_place_ = ParsePlace(text.substr(begin, text.find(", ", begin) - begin));
   }
 
   void On(const format::Event&, const format::CommCreated& created) {
@@ -362,8 +350,7 @@ class Summarizer {
       last_calls_ = &calls_[comm];  // stays where it is
       last_comm_ = comm;
     }
-    if (last_calls_->size() < seq) last_calls_->resize(seq);
-    return &(*last_calls_)[seq - 1];
+    return &(*last_calls_)[seq];
   }
 
   uint32_t Number(const Signature& signature) {
@@ -456,12 +443,19 @@ class Summarizer {
     AddSurroundings(reader_.header(), summary_.surroundings);
   }
 
-  void TakeCalls(std::vector<Gathered>& calls, CommSummary& comm) {
+  void TakeCalls(Numbered<Gathered>& calls, CommSummary& comm) {
+    size_t collectives = 0;
+    calls.ForEach([&](const Gathered& gathered) {
+      if (!gathered.is_entered) return;
+      const Signature& signature = summary_.signatures[gathered.call.signature];
+      collectives += IsTransfer(signature.operation) ? 0 : 1;
+    });
+    comm.collectives.Own().reserve(collectives);
     std::set<uint32_t> has_results;  // signatures
-    const Call* last = nullptr;
+    std::optional<Call> last;
     uint64_t last_time = last_call_time_;
-    for (Gathered& gathered : calls) {
-      if (!gathered.is_entered) continue;
+    calls.TakeEach([&](Gathered& gathered) {
+      if (!gathered.is_entered) return;
       // A call on a stream returns before it is done: then its results say when it is.
       if (gathered.call.output != 0)
         has_results.insert(gathered.call.signature);
@@ -473,18 +467,17 @@ class Summarizer {
       if (IsTransfer(signature.operation))
         comm.transfers.push_back(gathered.call);
       else
-        comm.collectives.push_back(static_cast<const Call&>(gathered.call));
-      if (gathered.call.time_ns >= last_time) last = &gathered.call;
+        comm.collectives.Own().push_back(static_cast<const Call&>(gathered.call));
+      if (gathered.call.time_ns >= last_time) last = gathered.call;
       last_time = std::max(last_time, gathered.call.time_ns);
-    }
-    if (last != nullptr) {
+    });
+    if (last) {
       last_call_time_ = last->time_ns;
       summary_.last_call =
           fmt::format("{} #{} of comm {}", NameOf(summary_.signatures[last->signature].operation),
                       last->seq, comm.number);
       summary_.last_site = last->site;
     }
-    calls = {};
   }
 
   // Items come before the checkpoint's step is known by its own event; the step of the loop says
@@ -557,7 +550,7 @@ class Summarizer {
   RankSummary& summary_;
   uint64_t to_wall_ = 0;
   uint64_t most_calls_ = 0;
-  std::vector<Gathered>* last_calls_ = nullptr;  // of calls_; those of last_comm_
+  Numbered<Gathered>* last_calls_ = nullptr;  // of calls_; those of last_comm_
   uint32_t last_comm_ = 0;
   std::map<uint32_t, std::string> api_names_;
   std::map<uint32_t, std::pair<std::string, std::string>> modules_;  // path, build id
@@ -567,7 +560,7 @@ class Summarizer {
   std::map<Signature, uint32_t> signature_numbers_;
   std::array<uint32_t, 61> recent_signatures_{};     // numbers, by what is cheap to tell apart
   std::map<uint32_t, CommSummary> created_;          // by number + 1
-  std::map<uint32_t, std::vector<Gathered>> calls_;  // the same
+  std::map<uint32_t, Numbered<Gathered>> calls_;     // the same
   std::map<uint32_t, std::vector<OpenEnter>> open_;  // by thread
   std::map<std::pair<uint32_t, uint64_t>, Work> works_;
   std::map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> grouped_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace deja::check {
@@ -11,6 +12,17 @@ std::string Describe(const Place& place) {
   std::string text = fmt::format("{}:{}", place.file, place.line);
   if (!place.function.empty()) text += " in " + place.function;
   return text;
+}
+
+Place ParsePlace(const std::string& text) {
+  Place place;
+  const size_t in = text.find(" in ");
+  const size_t colon = text.rfind(':', in);
+  if (in == std::string::npos || colon == std::string::npos) return place;
+  place.file = text.substr(0, colon);
+  place.line = std::atoi(text.substr(colon + 1, in - colon - 1).c_str());
+  place.function = text.substr(in + 4);
+  return place;
 }
 
 std::string Describe(const Site& site) {

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "check/evidence/call.h"
+#include "check/evidence/call_list.h"
 #include "check/evidence/seen.h"
 #include "check/evidence/signature.h"
 
@@ -31,45 +33,10 @@ using Site = std::vector<Place>;
 
 // "bucketed_reducer.cc:81 in Reduce"; "" if not known.
 std::string Describe(const Place& place);
+// The place that was described as "train.py:57 in main"; empty if the text is none.
+Place ParsePlace(const std::string& text);
 // "comms.cc:40 in AllReduceSum (from bucketed_reducer.cc:81 in Reduce)"
 std::string Describe(const Site& site);
-
-inline constexpr uint64_t kNoStep = ~uint64_t{0};
-inline constexpr uint32_t kNoSite = 0;  // sites[0] is the empty one
-
-enum CallFlag : uint8_t {
-  kDone = 1,  // it has returned, or its results are known
-  kFailed = 2,
-  kNanIn = 4,
-  kInfIn = 8,
-  kNanOut = 16,
-  kInfOut = 32,
-  kRepeated = 64,  // launched several times by a graph: no single result
-};
-
-// One collective or transfer, as one rank made it. Digests are the first eight bytes, 0: unknown.
-struct Call {
-  uint32_t signature = 0;
-  uint32_t site = kNoSite;
-  uint64_t seq = 0;  // as `deja show` numbers it
-  uint64_t step = kNoStep;
-  uint64_t time_ns = 0;
-  uint64_t input = 0;
-  uint64_t output = 0;
-  uint32_t thread = 0;
-  uint32_t names = 0;  // what the program calls its operands: of RankSummary::names; 0: not known
-  uint32_t lasted_us = 0;  // until it was done, as the rank saw it
-  uint8_t flags = 0;
-
-  [[nodiscard]] bool Is(CallFlag flag) const { return (flags & flag) != 0; }
-};
-
-static_assert(sizeof(Call) == 64, "a summary has one for each operation");
-
-struct Transfer : Call {
-  int64_t peer = -1;  // rank in the communicator; -1: any
-  int64_t tag = 0;
-};
 
 struct CommSummary {
   uint32_t number = 0;  // as `deja show --comm` takes it
@@ -78,8 +45,8 @@ struct CommSummary {
   uint32_t rank = 0;
   uint32_t nranks = 0;
   std::string name;
-  std::vector<Call> collectives;  // in the order of their numbers
-  size_t left_out = 0;            // of them, in front: the same ones on all ranks
+  CallList collectives;  // in the order of their numbers
+  size_t left_out = 0;   // of them, in front: the same ones on all ranks
   std::vector<Transfer> transfers;
 };
 

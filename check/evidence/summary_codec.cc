@@ -294,7 +294,7 @@ void Columns(A& a, Calls& calls) {
 template <typename A, Is<CommSummary> S>
 void Fields(A& a, S& s) {
   a(s.number, s.hash, s.joined_as, s.rank, s.nranks, s.name);
-  Columns(a, s.collectives);
+  Columns(a, s.collectives.Own());
   Columns(a, s.transfers);
 }
 

@@ -7,6 +7,11 @@
 namespace deja::check {
 namespace {
 
+// Ranks that differ from all of these keep their calls to themselves.
+constexpr size_t kMostSources = 16;
+// A list that shares has this number of calls of its own at most, or this part of its calls.
+constexpr size_t kFewExceptions = 64;
+
 constexpr uint8_t kNotable = kFailed | kNanIn | kNanOut | kInfIn | kInfOut | kRepeated;
 
 // Numbers of one summary in another one's terms; of each first use.
@@ -33,12 +38,37 @@ class Translation {
   std::vector<uint32_t> known_;
 };
 
+// Numbers of one rank in another one's terms.
+struct Terms {
+  Terms(const RankSummary& from, RankSummary& to)
+      : signatures(from.signatures, to.signatures),
+        sites(from.sites, to.sites),
+        names(from.names, to.names) {}
+  // `b` is a call of `from`: operation, place and names.
+  bool IsSameCall(const Call& a, const Call& b) {
+    return a.signature == signatures(b.signature) && a.site == sites(b.site) &&
+           a.names == names(b.names) && a.seq == b.seq && a.flags == b.flags;
+  }
+
+  Translation<Signature> signatures;
+  Translation<Site> sites;
+  Translation<std::string> names;
+};
+
 // What must be the same on all ranks once it is done; the root of a broadcast may have its input
 // only.
 uint64_t ResultOf(const Signature& signature, const Call& call) {
   if (!HasEqualResults(signature.operation)) return 0;
   return call.output == 0 && signature.operation == Operation::kBroadcast ? call.input
                                                                           : call.output;
+}
+
+// Nothing that a matcher looks at differs. The input of a broadcast's root is its result.
+bool CanShare(const Signature& signature, const Call& a, const Call& b) {
+  if (a.step != b.step || a.thread != b.thread) return false;
+  if (!HasEqualResults(signature.operation)) return true;
+  return a.output == b.output &&
+         (signature.operation != Operation::kBroadcast || a.input == b.input);
 }
 
 }  // namespace
@@ -51,39 +81,69 @@ void Trimmer::Take(RankSummary summary) {
   for (size_t c = 0; c < taken.comms.size(); ++c) {
     CommSummary& comm = taken.comms[c];
     const uint32_t occurrence = occurrences[{comm.hash, comm.nranks, comm.rank}]++;
-    if (comm.joined_as != 0 || taken.is_partial) continue;
+    if (comm.joined_as != 0) continue;
     Group& group = groups_[{comm.hash, comm.nranks, occurrence}];
-    Member member{{rank, c}, comm.collectives.size(), 0};
-    if (!group.members.empty()) Compare(group, member);
-    if (!group.members.empty() && member.same > window_) {
-      member.left_out = member.same - window_;
-      std::vector<Call>& calls = comm.collectives;
-      calls = std::vector<Call>(calls.begin() + static_cast<std::ptrdiff_t>(member.left_out),
-                                calls.end());
+    Member member{{rank, c}, comm.collectives.size()};
+    // It is compared with no other rank, so that nothing is left out of it.
+    if (taken.is_partial) {
+      member.same = 0;
+      Share(group, member);
+      continue;
     }
+    if (!group.members.empty()) member.same = CountSame(group.members.front().place, member.place);
+    Share(group, member);
     group.members.push_back(member);
   }
 }
 
-void Trimmer::Compare(const Group& group, Member& member) {
-  const Place& first = group.members.front().place;
-  RankSummary& reference = ranks_[first.rank];
-  RankSummary& rank = ranks_[member.place.rank];
-  const std::vector<Call>& a = CommAt(first).collectives;
-  const std::vector<Call>& b = CommAt(member.place).collectives;
-  Translation signatures(rank.signatures, reference.signatures);
-  Translation sites(rank.sites, reference.sites);
-  Translation names(rank.names, reference.names);
+size_t Trimmer::CountSame(const Place& first, const Place& place) {
+  Terms terms(ranks_[place.rank], ranks_[first.rank]);
+  const RankSummary& reference = ranks_[first.rank];
+  const CallList& a = CommAt(first).collectives;
+  const CallList& b = CommAt(place).collectives;
+  const size_t size = std::min(a.size(), b.size());
   size_t i = 0;
-  for (; i < std::min(a.size(), b.size()); ++i) {
+  while (i < size && (b[i].flags & kNotable) == 0 && terms.IsSameCall(a[i], b[i])) {
     const Signature& signature = reference.signatures[a[i].signature];
-    const bool same =
-        a[i].signature == signatures(b[i].signature) && a[i].site == sites(b[i].site) &&
-        a[i].names == names(b[i].names) && ResultOf(signature, a[i]) == ResultOf(signature, b[i]) &&
-        a[i].seq == b[i].seq && a[i].flags == b[i].flags && (b[i].flags & kNotable) == 0;
-    if (!same) break;
+    if (ResultOf(signature, a[i]) != ResultOf(signature, b[i])) break;
+    ++i;
   }
-  member.same = i;
+  return i;
+}
+
+void Trimmer::Share(Group& group, const Member& member) {
+  CallList& calls = CommAt(member.place).collectives;
+  const size_t own = own_ == kAll ? calls.size() - member.same + std::min(member.same, window_)
+                                  : std::min(calls.size(), own_);
+  const size_t shared = calls.size() - own;
+  if (shared == 0 && !group.sources.empty()) return;
+  for (const Place& source : group.sources)
+    if (ShareWith(source, member.place, shared)) return;
+  if (group.sources.size() == kMostSources) return;
+  calls.BecomeSource();
+  group.sources.push_back(member.place);
+}
+
+bool Trimmer::ShareWith(const Place& source, const Place& place, size_t size) {
+  Terms terms(ranks_[place.rank], ranks_[source.rank]);
+  const RankSummary& reference = ranks_[source.rank];
+  const CallList& a = CommAt(source).collectives;
+  CallList& b = CommAt(place).collectives;
+  std::vector<CallList::Exception> exceptions;
+  const size_t most = std::max(kFewExceptions, size / kFewExceptions);
+  size_t next = 0;  // those before are shared, or exceptions
+  for (size_t i = 0; i < size; ++i) {
+    if (i < a.size() && terms.IsSameCall(a[i], b[i]) &&
+        CanShare(reference.signatures[a[i].signature], a[i], b[i]))
+      continue;
+    // What the rank read before its call is looked for by times: those before are its own, too.
+    constexpr size_t kBefore = 2;
+    for (next = std::max(next, i - std::min(i, kBefore)); next <= i; ++next)
+      exceptions.emplace_back(next, b[next]);
+    if (exceptions.size() > most) return false;
+  }
+  b.Share(a, size, std::move(exceptions));
+  return true;
 }
 
 std::vector<RankSummary> Trimmer::Finish() {
@@ -92,31 +152,11 @@ std::vector<RankSummary> Trimmer::Finish() {
     size_t same = SIZE_MAX;
     for (const Member& member : group.members) same = std::min(same, member.same);
     const size_t left_out = same > window_ ? same - window_ : 0;
-    const Place& first = group.members.front().place;
-    for (size_t m = 1; m < group.members.size(); ++m) {
-      const Member& member = group.members[m];
-      if (member.left_out == left_out) continue;
-      // What this one has left out too much is what the first one has.
-      RankSummary& rank = ranks_[member.place.rank];
-      Translation signatures(ranks_[first.rank].signatures, rank.signatures);
-      Translation sites(ranks_[first.rank].sites, rank.sites);
-      Translation names(ranks_[first.rank].names, rank.names);
-      const std::vector<Call>& all = CommAt(first).collectives;
-      std::vector<Call> calls(all.begin() + static_cast<std::ptrdiff_t>(left_out),
-                              all.begin() + static_cast<std::ptrdiff_t>(member.left_out));
-      for (Call& call : calls) {
-        call.signature = signatures(call.signature);
-        call.site = sites(call.site);
-        call.names = names(call.names);
-        call.input = 0;
-      }
-      std::vector<Call>& kept = CommAt(member.place).collectives;
-      calls.insert(calls.end(), kept.begin(), kept.end());
-      kept = std::move(calls);
+    for (const Member& member : group.members) {
+      CommSummary& comm = CommAt(member.place);
+      comm.collectives.DropFront(left_out);
+      comm.left_out = left_out;
     }
-    std::vector<Call>& all = CommAt(first).collectives;
-    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(left_out));
-    for (const Member& member : group.members) CommAt(member.place).left_out = left_out;
   }
   return std::move(ranks_);
 }

@@ -18,7 +18,7 @@
 namespace deja::check {
 namespace {
 
-using Calls = std::vector<Call>;
+using Calls = CallList;
 
 std::string Times(size_t count, std::string_view call) {
   return count == 1 ? fmt::format("one {}", call) : fmt::format("{} calls, first {}", count, call);

@@ -67,7 +67,7 @@ const Call* FindHang(const Job& job, const Communicator*& where) {
     const bool all =
         size != 0 &&
         std::all_of(communicator.members.begin(), communicator.members.end(), [&](const Member& m) {
-          const std::vector<Call>& calls = job.CommOf(m).collectives;
+          const CallList& calls = job.CommOf(m).collectives;
           const RankSummary& rank = job.RankOf(m);
           const bool lives = rank.end.kind != EndKind::kExit && rank.end.kind != EndKind::kSignal;
           return calls.size() == size && !calls.back().Is(kDone) && lives && !rank.is_partial &&

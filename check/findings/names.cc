@@ -32,32 +32,36 @@ bool HasPart(std::string_view names, std::string_view part) {
   return std::find(parts.begin(), parts.end(), part) != parts.end();
 }
 
+constexpr size_t kMostNames = 64;  // that a loop goes through
+
 // The calls of one place around `index`, with no other call between: what a loop over names makes.
-std::span<const Call> LoopAround(const std::vector<Call>& calls, size_t index) {
+// Empty: they are too many for that.
+std::vector<Call> LoopAround(const CallList& calls, size_t index) {
   const auto same = [&](size_t i) {
     return calls[i].site == calls[index].site && calls[i].step == calls[index].step;
   };
   size_t begin = index;
-  while (begin > 0 && same(begin - 1)) --begin;
+  while (begin > 0 && index - begin < kMostNames && same(begin - 1)) --begin;
   size_t end = index + 1;
-  while (end < calls.size() && same(end)) ++end;
-  return {&calls[begin], end - begin};
+  while (end < calls.size() && end - begin <= kMostNames && same(end)) ++end;
+  if (end - begin > kMostNames) return {};
+  std::vector<Call> loop;
+  for (size_t i = begin; i < end; ++i) loop.push_back(calls[i]);
+  return loop;
 }
 
 // Names that a loop goes through, each once: what a program calls its data comes again.
 bool IsLoopOverNames(std::span<const Call> calls) {
-  constexpr size_t kMost = 64;
-  if (calls.size() < 2 || calls.size() > kMost) return false;
+  if (calls.size() < 2) return false;
   std::set<uint32_t> names;
   for (const Call& call : calls) names.insert(call.names);
   return names.size() == calls.size() && names.count(0) == 0;
 }
 
 // A name that `a` has at `index` and `b` elsewhere in its loop.
-bool IsDisplaced(const Job& job, const std::vector<Call>& a, const std::vector<Call>& b,
-                 size_t index) {
-  const std::span<const Call> loop_of_a = LoopAround(a, index);
-  const std::span<const Call> loop_of_b = LoopAround(b, index);
+bool IsDisplaced(const Job& job, const CallList& a, const CallList& b, size_t index) {
+  const std::vector<Call> loop_of_a = LoopAround(a, index);
+  const std::vector<Call> loop_of_b = LoopAround(b, index);
   if (!IsLoopOverNames(loop_of_a) || !IsLoopOverNames(loop_of_b)) return false;
   for (const std::string_view part : PartsOf(job.names[a[index].names])) {
     const auto has = [&](const Call& call) { return HasPart(job.names[call.names], part); };
@@ -74,11 +78,11 @@ bool MatchNamesOf(const Job& job, const Communicator& communicator, size_t compa
   const CommView view(job, communicator);
   if (view.members().size() < 2) return false;
   const Member& first = view.members().front();
-  const std::vector<Call>& calls = view.CallsOf(first);
+  const CallList& calls = view.CallsOf(first);
   for (size_t i = 0; i < std::min(calls.size(), comparable); ++i) {
     if (calls[i].names == 0) continue;
     for (const Member& member : view.members()) {
-      const std::vector<Call>& its = view.CallsOf(member);
+      const CallList& its = view.CallsOf(member);
       if (its.size() <= i || its[i].names == calls[i].names || its[i].site != calls[i].site)
         continue;
       if (!IsDisplaced(job, calls, its, i) && !IsDisplaced(job, its, calls, i)) continue;

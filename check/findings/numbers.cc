@@ -58,10 +58,10 @@ std::optional<FirstBad> FindFirst(const Job& job, bool (*is_bad)(const Call&)) {
   std::optional<FirstBad> first;
   for (size_t c = 0; c < job.communicators.size(); ++c) {
     for (const Member& member : job.communicators[c].members) {
-      const std::vector<Call>& calls = job.CommOf(member).collectives;
+      const CallList& calls = job.CommOf(member).collectives;
       const auto bad = std::find_if(calls.begin(), calls.end(), is_bad);
       if (bad == calls.end() || (first && first->call->time_ns <= bad->time_ns)) continue;
-      first = FirstBad{c, static_cast<size_t>(bad - calls.begin()), &*bad};
+      first = FirstBad{c, bad.index(), &*bad};
     }
   }
   return first;
@@ -116,7 +116,7 @@ void MatchNans(const Job& job, Found& found) {
   std::vector<Member> made;
   std::vector<Member> received;
   for (const Member& member : communicator.members) {
-    const std::vector<Call>& calls = job.CommOf(member).collectives;
+    const CallList& calls = job.CommOf(member).collectives;
     if (calls.size() <= first->index) continue;
     if (calls[first->index].Is(kNanIn))
       made.push_back(member);
@@ -190,7 +190,7 @@ class ResultMatcher {
     std::map<uint64_t, std::vector<Member>> values;
     uint64_t sent = 0;
     for (const Member& member : communicator_.members) {
-      const std::vector<Call>& calls = job_.CommOf(member).collectives;
+      const CallList& calls = job_.CommOf(member).collectives;
       // The n-th of a rank with missing events may be another one.
       if (calls.size() <= index || job_.RankOf(member).is_partial) continue;
       const Call& call = calls[index];
@@ -251,8 +251,10 @@ class ResultMatcher {
 
 // A receive has the bytes that its send had.
 void MatchCopies(const Job& job, const Communicator& communicator, Found& found) {
-  std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<std::pair<Member, const Transfer*>>>
-      sends;
+  using Channel = std::tuple<int64_t, int64_t, int64_t>;  // from, to, tag
+  std::map<Channel, std::vector<std::pair<Member, const Transfer*>>> sends;
+  // One of their transfers failed: which of the others belong together is not known.
+  std::set<Channel> unknown;
   for (const Member& member : communicator.members) {
     const CommSummary& comm = job.CommOf(member);
     if (job.RankOf(member).is_partial) return;
@@ -260,6 +262,10 @@ void MatchCopies(const Job& job, const Communicator& communicator, Found& found)
       const Operation operation = job.signatures[transfer.signature].operation;
       // Which messages the others get is not known then.
       if (operation == Operation::kRecvAnySource) return;
+      const bool sends_it = operation == Operation::kSend;
+      if (transfer.Is(kFailed))
+        unknown.insert({sends_it ? comm.rank : transfer.peer, sends_it ? transfer.peer : comm.rank,
+                        transfer.tag});
       if (operation == Operation::kSend)
         sends[{comm.rank, transfer.peer, transfer.tag}].emplace_back(member, &transfer);
     }
@@ -271,6 +277,7 @@ void MatchCopies(const Job& job, const Communicator& communicator, Found& found)
       if (job.signatures[receive.signature].operation != Operation::kRecv) continue;
       const size_t index = counts[{receive.peer, receive.tag}]++;
       const auto channel = sends.find({receive.peer, comm.rank, receive.tag});
+      if (channel != sends.end() && unknown.count(channel->first) != 0) continue;
       if (channel == sends.end() || channel->second.size() <= index) continue;
       const auto& [from, send] = channel->second[index];
       const Signature& sent = job.signatures[send->signature];

@@ -27,17 +27,19 @@ class StragglerMatcher {
  public:
   StragglerMatcher(const Job& job, const CommView& view, size_t comparable)
       : job_(job), view_(view), size_(comparable) {
-    for (const Member& member : view.members())
+    for (const Member& member : view.members()) {
       size_ = std::min(size_, view.CallsOf(member).size());
+      begin_ = std::max(begin_, view.CallsOf(member).OwnFrom());
+    }
     FindOffsets();
   }
 
   void Match(Found& found) {
-    if (size_ < 2 || view_.members().size() < 2) return;
+    if (size_ < begin_ + 2 || view_.members().size() < 2) return;
     std::vector<uint64_t> lost(view_.members().size());
     std::vector<std::vector<size_t>> late(view_.members().size());
     // Ranks start when they do: the first operation is where they meet.
-    for (size_t i = 1; i < size_; ++i) {
+    for (size_t i = begin_ + 1; i < size_; ++i) {
       const Call& call = view_.CallAt(view_.members().front(), i);
       if (!WaitsForAll(job_.signatures[call.signature].operation)) continue;
       const auto [last, gap] = LastAt(i);
@@ -49,7 +51,7 @@ class StragglerMatcher {
         static_cast<size_t>(std::max_element(lost.begin(), lost.end()) - lost.begin());
     uint64_t all = 0;
     for (const uint64_t one : lost) all += one;
-    const uint64_t span = Enters(0, size_ - 1) - Enters(0, 0);
+    const uint64_t span = Enters(0, size_ - 1) - Enters(0, begin_);
     const double seconds = static_cast<double>(lost[worst]) / 1e9;
     if (seconds < kLeastSeconds || late[worst].size() < kLeastTimes ||
         seconds < kLeastPart * static_cast<double>(span) / 1e9 ||
@@ -64,7 +66,7 @@ class StragglerMatcher {
     offsets_.assign(view_.members().size(), 0);
     for (size_t m = 1; m < view_.members().size(); ++m) {
       std::vector<int64_t> differences;
-      for (size_t i = 0; i < size_ && differences.size() < 1000; ++i) {
+      for (size_t i = begin_; i < size_ && differences.size() < 1000; ++i) {
         const Call& of_first = view_.CallAt(view_.members().front(), i);
         const Call& of_this = view_.CallAt(view_.members()[m], i);
         if (!WaitsForAll(job_.signatures[of_first.signature].operation) ||
@@ -103,7 +105,7 @@ class StragglerMatcher {
       }
     }
     // An asynchronous operation is entered while the one before is under way.
-    const uint64_t ready = std::max(second, index == 0 ? 0 : LeftBefore(last, index));
+    const uint64_t ready = std::max(second, LeftBefore(last, index));
     return {last, latest > ready ? latest - ready : 0};
   }
   // No rank can be late for an operation while it is in the one before.
@@ -134,8 +136,8 @@ class StragglerMatcher {
     finding.sentence = fmt::format(
         "the others waited {:.1f} s of {:.1f} s on {} for rank {}: it was the last one in {} of {} "
         "operations, most often between {}{} and{}",
-        seconds, span, view_.Name(), finding.blamed.front(), late.size(), size_ - 1, "the one",
-        job_.AtSite(most->first.first), " that" + job_.AtSite(most->first.second));
+        seconds, span, view_.Name(), finding.blamed.front(), late.size(), size_ - begin_ - 1,
+        "the one", job_.AtSite(most->first.first), " that" + job_.AtSite(most->first.second));
     Side side = SideOf(job_, who, view_.CallAt(who, most->second.second));
     finding.sides = {side};
     view_.AddWaiting(finding);
@@ -170,6 +172,7 @@ class StragglerMatcher {
 
   const Job& job_;
   const CommView& view_;
+  size_t begin_ = 0;  // the first one that all ranks have with their own times
   size_t size_;
   std::vector<int64_t> offsets_;  // by member, of its clock
 };

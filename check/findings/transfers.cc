@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "check/findings/matchers.h"
 #include "check/matching/standing.h"
@@ -35,9 +36,10 @@ class TransferMatcher {
     }
     // A channel's difference follows from the first one in time.
     std::vector<Finding> findings;
-    for (const auto& [key, channel] : channels_) {
+    for (auto& [key, channel] : channels_) {
       const auto [from, to, tag] = key;
       if (from_any_.count(to) != 0) continue;
+      LeaveOutGivenUp(from, to, channel);
       if (auto finding = MatchChannel(from, to, channel)) findings.push_back(std::move(*finding));
     }
     const auto first =
@@ -70,6 +72,21 @@ class TransferMatcher {
     finding.step = at.step;
     finding.time_ns = at.time_ns;
     return finding;
+  }
+
+  // A transfer that failed was given up if its rank went on to a good end. The other side need not
+  // have made one.
+  void LeaveOutGivenUp(int64_t from, int64_t to, Channel& channel) {
+    const bool has_more_sends = channel.sends.size() > channel.receives.size();
+    std::vector<const Transfer*>& more = has_more_sends ? channel.sends : channel.receives;
+    size_t excess = more.size() - std::min(channel.sends.size(), channel.receives.size());
+    const auto member = members_.find(has_more_sends ? from : to);
+    if (member == members_.end() || !job_.RankOf(member->second).end.Well()) return;
+    std::erase_if(more, [&](const Transfer* transfer) {
+      const bool leave_out = excess != 0 && transfer->Is(kFailed);
+      excess -= leave_out ? 1 : 0;
+      return leave_out;
+    });
   }
 
   std::optional<Finding> MatchChannel(int64_t from, int64_t to, const Channel& channel) {
@@ -130,6 +147,7 @@ class TransferMatcher {
   }
 
   static std::string Messages(size_t pairs) {
+    if (pairs == 0) return "none";
     return pairs == 1 ? "only one message" : fmt::format("only {} messages", pairs);
   }
 

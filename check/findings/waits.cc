@@ -61,11 +61,11 @@ class WaitGraph {
 
   void AddCollectives(const Communicator& communicator) {
     for (const Member& member : communicator.members) {
-      const std::vector<Call>& calls = job_.CommOf(member).collectives;
+      const CallList& calls = job_.CommOf(member).collectives;
       const auto first = std::find_if(calls.begin(), calls.end(),
                                       [](const Call& call) { return !call.Is(kDone); });
       if (first == calls.end()) continue;
-      const auto index = static_cast<size_t>(first - calls.begin());
+      const size_t index = first.index();
       std::set<size_t> absent;
       for (const Member& other : communicator.members)
         if (job_.CommOf(other).collectives.size() <= index) absent.insert(other.rank);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "check/matching/standing.h"
@@ -45,7 +46,7 @@ struct Moves {
 
 // A part of a rank's calls.
 struct Window {
-  std::span<const Call> calls;
+  std::vector<Call> calls;
   bool goes_on = false;  // or it would have: its last call is not done
 };
 
@@ -119,11 +120,13 @@ bool IsMadeLater(const Job& job, std::span<const Call> a, std::span<const Call> 
 
 }  // namespace
 
-Alignment Align(const Job& job, std::span<const Call> a, std::span<const Call> b, size_t first) {
+Alignment Align(const Job& job, const CallList& a, const CallList& b, size_t first) {
   const size_t begin = first - std::min(first, kBefore);
-  const auto window = [&](std::span<const Call> calls) {
-    const size_t size = std::min(calls.size() - begin, first - begin + kAfter);
-    return Window{calls.subspan(begin, size), begin + size < calls.size() || WaitsIn(calls.back())};
+  const auto window = [&](const CallList& calls) {
+    const size_t end = std::min(calls.size(), first + kAfter);
+    Window made{{}, end < calls.size() || WaitsIn(calls.back())};
+    for (size_t i = begin; i < end; ++i) made.calls.push_back(calls[i]);
+    return made;
   };
   const Window in_a = window(a);
   const Window in_b = window(b);

@@ -7,7 +7,6 @@
 #define DEJA_CHECK_MATCHING_ALIGNMENT_H_
 
 #include <cstddef>
-#include <span>
 
 #include "check/evidence/job.h"
 
@@ -28,7 +27,7 @@ struct Alignment {
 };
 
 // `first`: the first number whose signatures do not fit; both have one there.
-Alignment Align(const Job& job, std::span<const Call> a, std::span<const Call> b, size_t first);
+Alignment Align(const Job& job, const CallList& a, const CallList& b, size_t first);
 
 }  // namespace deja::check
 

@@ -31,7 +31,7 @@ class CommView {
   [[nodiscard]] bool IsWhole() const;
   [[nodiscard]] std::string Name() const { return job_.NameOf(communicator_); }
 
-  [[nodiscard]] const std::vector<Call>& CallsOf(const Member& member) const {
+  [[nodiscard]] const CallList& CallsOf(const Member& member) const {
     return job_.CommOf(member).collectives;
   }
   [[nodiscard]] const Call& CallAt(const Member& member, size_t index) const {

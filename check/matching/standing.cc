@@ -95,8 +95,8 @@ bool WaitedLong(const Job& job, const RankSummary& rank, const CommSummary& comm
   const uint64_t end = std::max(job.last_time_ns, rank.last_time_ns);
   const uint64_t waited = end > call.time_ns ? end - call.time_ns : 0;
   uint64_t longest = 0;
-  const std::vector<Call>& calls = comm.collectives;
-  for (size_t i = 1; i < calls.size() && &calls[i] != &call; ++i)
+  const CallList& calls = comm.collectives;
+  for (size_t i = calls.OwnFrom() + 1; i < calls.size() && &calls[i] != &call; ++i)
     if (calls[i].time_ns > calls[i - 1].time_ns)
       longest = std::max(longest, calls[i].time_ns - calls[i - 1].time_ns);
   return waited >= kLeastWait && waited / kTimesLonger >= longest;

@@ -55,6 +55,12 @@ ReadRank ReadOne(const format::RankFolder& folder, check::PlaceFinder& places,
   return read;
 }
 
+size_t OwnOf(const ReadSummariesOptions& options, size_t ranks) {
+  if (options.own_of_all == 0) return check::Trimmer::kAll;
+  return std::clamp(options.own_of_all / ranks, ReadSummariesOptions::kLeastOwn,
+                    ReadSummariesOptions::kMostOwn);
+}
+
 // One line for all ranks with one reason.
 void NoteUnused(const std::map<std::string, std::vector<uint32_t>>& unused,
                 std::vector<std::string>& notes) {
@@ -97,8 +103,9 @@ Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder
   std::vector<std::string> unread;
   std::map<std::string, std::vector<uint32_t>> unused;
   const std::vector<format::RankFolder> folders = LastAttempt(**trace, read.notes);
-  check::Trimmer trimmer(
-      std::max(options.window, options.window_of_all / std::max<size_t>(folders.size(), 1)));
+  const size_t ranks = std::max<size_t>(folders.size(), 1);
+  check::Trimmer trimmer(std::max(options.window, options.window_of_all / ranks),
+                         OwnOf(options, ranks));
   Progress progress(fmt::format("{} {}", options.operation, path), ProgressUnit::kRanks);
   const auto take = [&](const format::RankFolder& folder, ReadRank& one) {
     if (!one.unused.empty()) unused[one.unused].push_back(folder.rank);

@@ -33,6 +33,11 @@ struct ReadSummariesOptions {
   size_t window = check::Trimmer::kWindow;
   // If not 0: of all ranks together. A rank's window is its part of them where that is larger.
   size_t window_of_all = 0;
+  // If not 0: the calls of all ranks together, in a communicator, that keep their own times. A rank
+  // keeps its part of them, from kLeastOwn to kMostOwn. 0: no calls of the window lose them.
+  size_t own_of_all = 0;
+  static constexpr size_t kLeastOwn = 256;
+  static constexpr size_t kMostOwn = 4096;
   // Take summaries where recordings have them. Not with `on_rank`, which needs what they lack.
   bool use_kept = false;
   // Called for each rank while it is open, in the order of ranks. May be empty.

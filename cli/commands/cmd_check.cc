@@ -33,6 +33,9 @@ struct CheckOptions {
 };
 CheckOptions g_check_options;
 
+// Calls of a communicator, of all ranks together: 64 MB.
+constexpr size_t kOwnTimes = size_t{1} << 20;
+
 void AddCheckOptions(CLI::App& app) {
   AddTraceArgument(app, "TRACE", g_check_options.trace);
   CLI::Option* second = app.add_option(
@@ -61,6 +64,7 @@ Result<TraceSummaries> SummariesOf(const std::string& path, check::PlaceFinder& 
   const bool is_one = g_check_options.second.empty() && g_check_options.resumed.empty();
   ReadSummariesOptions options;
   options.window = is_one ? check::Trimmer::kWindow : SIZE_MAX;
+  options.own_of_all = is_one ? kOwnTimes : 0;
   // Places in summaries were named without these binaries.
   options.use_kept = g_check_options.binaries.empty();
   return ReadSummaries(path, places, options);

@@ -7,6 +7,7 @@ tensors to the recorder, has the real group do it, and notes how it ended. Serve
 import datetime
 import functools
 import hashlib
+import types
 
 import torch
 from torch._C import _distributed_c10d as c10d
@@ -66,6 +67,12 @@ class Recorded(Group):
 
     def _make(self, name, args, kwargs):
         return self._deja_real_of(name)(*args, **kwargs)
+
+    def _deja_writes_by_python(self, name):
+        """Whether a plug-in's code of Python's does the operation."""
+        kinds = type(self._deja_real), type(self._deja_as_group)
+        names = name, NEWER.get(name, name)
+        return any(isinstance(getattr(kind, name, None), types.FunctionType) for kind in kinds for name in names)
 
     def _deja_real_of(self, name):
         """That of the real group, or what its backend alone has."""

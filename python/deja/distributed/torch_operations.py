@@ -259,7 +259,9 @@ class Group(c10d.ProcessGroup):
             return torch_works.served(name, outcome, outputs)
         if outcome.operation == 0:  # not recorded: a plug-in makes it as part of an operation of its own
             return outcome.value
-        ending = torch_works.Ending(outcome, dtype, written, torch_flights.watched(name, inputs, outputs))
+        # What code of Python's writes is a change as any other one.
+        flight = None if self._deja_writes_by_python(name) else torch_flights.watched(name, inputs, outputs)
+        ending = torch_works.Ending(outcome, dtype, written, flight)
         if is_blocking:
             return ending.succeeded()
         return torch_works.recorded(name, self._deja_watcher, outcome.value, ending, outputs)

@@ -80,8 +80,8 @@ class MadeJob {
   Call& Do(uint32_t rank, const Signature& signature, const std::string& file, int line,
            const With& with = {}, size_t comm = 0) {
     CommSummary& its = ranks_[rank].comms[comm];
-    its.collectives.push_back(Make<Call>(rank, its, signature, file, line, with));
-    return its.collectives.back();
+    its.collectives.Own().push_back(Make<Call>(rank, its, signature, file, line, with));
+    return its.collectives.Own().back();
   }
   void All(const Signature& signature, const std::string& file, int line, const With& with = {}) {
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank) Do(rank, signature, file, line, with);

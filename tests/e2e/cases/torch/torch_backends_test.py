@@ -27,7 +27,12 @@ class TorchBackends(TorchTest):
         self.assertNotEqual(of_rank(0, run.stdout), of_rank(0, plain.stdout))
         self.lose_what_the_job_left()
         self.assertRanksReplay(run, n)
+        self.assertFindsNothing()
         return run
+
+    def assertFindsNothing(self):
+        """What a backend of Python's writes is no change by the program. A send that it refuses needs no receive."""
+        self.assertEqual(self.checked(self.deja("check", self.trace_path(), "--json")).json()["findings"], [])
 
     def lose_what_the_job_left(self):
         (self.dir / "met").unlink(missing_ok=True)
@@ -78,6 +83,7 @@ class TorchBackends(TorchTest):
         run = self.record_job("own_backend", 2, BACKEND="store", LIMIT="1")
         self.assertIn("rank 0 limit 17", run.stdout)
         self.assertRanksReplay(run, 2)
+        self.assertFindsNothing()
 
     def test_an_unknown_operation(self):
         """It is made, and said once by each rank, at the end of the recording, and by a replay, which ends there."""

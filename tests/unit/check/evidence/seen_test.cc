@@ -273,7 +273,8 @@ TEST(StragglersTest, RanksThatAreLateInTurn) {
 void Name(MadeJob& made, uint32_t rank, const std::string& names) {
   made.Do(rank, AllReduce(1), "log.py", 7);
   made[rank].names.push_back(names);
-  made[rank].comms[0].collectives.back().names = static_cast<uint32_t>(made[rank].names.size() - 1);
+  made[rank].comms[0].collectives.Own().back().names =
+      static_cast<uint32_t>(made[rank].names.size() - 1);
 }
 
 TEST(NamesTest, AnotherOrderOfMetrics) {

@@ -106,7 +106,7 @@ TEST(SummarizeTest, KeepsCollectivesWithPlacesAndSteps) {
   recording.Enter(2, 32, 9);
   const RankSummary summary = recording.Summary();
   ASSERT_EQ(summary.comms.size(), 1u);
-  const std::vector<Call>& calls = summary.comms[0].collectives;
+  const CallList& calls = summary.comms[0].collectives;
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(Describe(summary.signatures[calls[0].signature]), "AllReduce float32[64] sum");
   EXPECT_EQ(calls[0].step, 17u);
@@ -135,7 +135,7 @@ TEST(SummarizeTest, KeepsDigestsAndNans) {
   recording.Add(results);
   recording.Leave(enter);
   const RankSummary summary = recording.Summary();
-  const Call& call = summary.comms.at(0).collectives.at(0);
+  const Call& call = summary.comms.at(0).collectives.Own().at(0);
   EXPECT_NE(call.output, 0u);
   EXPECT_TRUE(call.Is(kNanOut));
   EXPECT_FALSE(call.Is(kNanIn));
@@ -144,7 +144,7 @@ TEST(SummarizeTest, KeepsDigestsAndNans) {
 TEST(SummarizeTest, ACallThatReturnsAnErrorHasFailed) {
   Recording recording;
   recording.Leave(recording.Enter(1, 64), 6);
-  EXPECT_TRUE(recording.Summary().comms.at(0).collectives.at(0).Is(kFailed));
+  EXPECT_TRUE(recording.Summary().comms.at(0).collectives.Own().at(0).Is(kFailed));
 }
 
 // Operations of torch return before they are done.
@@ -162,8 +162,8 @@ TEST(SummarizeTest, AnOperationOfTorchIsDoneWithItsResults) {
   results.comm_seq = 1;
   recording.Add(results);
   const RankSummary summary = recording.Summary();
-  EXPECT_TRUE(summary.comms.at(0).collectives.at(0).Is(kDone));
-  EXPECT_FALSE(summary.comms.at(0).collectives.at(1).Is(kDone));
+  EXPECT_TRUE(summary.comms.at(0).collectives.Own().at(0).Is(kDone));
+  EXPECT_FALSE(summary.comms.at(0).collectives.Own().at(1).Is(kDone));
 }
 
 TEST(SummarizeTest, ASignalOfALaunchersIsNoCrash) {

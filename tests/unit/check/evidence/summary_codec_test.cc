@@ -13,7 +13,7 @@ namespace deja::check {
 namespace {
 
 // Every field has a value that is not its default.
-RankSummary Whole() {
+RankSummary WholeSummary() {
   MadeJob made(2);
   for (int i = 0; i < 50; ++i)
     made.Do(1, AllReduce(static_cast<uint64_t>(1 + i % 3)), "train.py", i % 5,
@@ -54,7 +54,7 @@ RankSummary Whole() {
 }
 
 TEST(SummaryCodecTest, WhatWasEncodedComesBack) {
-  const RankSummary summary = Whole();
+  const RankSummary summary = WholeSummary();
   const std::string bytes = EncodeSummary(summary);
   RankSummary back;
   ASSERT_TRUE(DecodeSummary(bytes, back));
@@ -84,7 +84,7 @@ TEST(SummaryCodecTest, WhatWasEncodedComesBack) {
 }
 
 TEST(SummaryCodecTest, WhatIsCutShortIsNone) {
-  const std::string bytes = EncodeSummary(Whole());
+  const std::string bytes = EncodeSummary(WholeSummary());
   for (size_t size = 0; size < bytes.size(); ++size) {
     RankSummary back;
     EXPECT_FALSE(DecodeSummary(std::string_view(bytes).substr(0, size), back)) << size;
@@ -95,27 +95,27 @@ TEST(SummaryCodecTest, WhatIsCutShortIsNone) {
 
 TEST(SummaryCodecTest, NumbersOfWhatIsNotThereAreNone) {
   RankSummary back;
-  RankSummary summary = Whole();
-  summary.comms[0].collectives[7].site = 1000;
+  RankSummary summary = WholeSummary();
+  summary.comms[0].collectives.Own()[7].site = 1000;
   EXPECT_FALSE(DecodeSummary(EncodeSummary(summary), back));
-  summary = Whole();
+  summary = WholeSummary();
   summary.comms[0].transfers[0].signature = 1000;
   EXPECT_FALSE(DecodeSummary(EncodeSummary(summary), back));
-  summary = Whole();
+  summary = WholeSummary();
   summary.seen.batches[0].at = 1000;
   EXPECT_FALSE(DecodeSummary(EncodeSummary(summary), back));
-  summary = Whole();
+  summary = WholeSummary();
   summary.end.kind = static_cast<EndKind>(200);
   EXPECT_FALSE(DecodeSummary(EncodeSummary(summary), back));
   for (const int64_t redop : {int64_t{-33}, Signature::kReductions}) {
-    summary = Whole();
+    summary = WholeSummary();
     summary.signatures[0].redop = redop;
     EXPECT_FALSE(DecodeSummary(EncodeSummary(summary), back)) << redop;
   }
 }
 
 TEST(SummaryCodecTest, AnyBytesAreReadOrRefused) {
-  const std::string bytes = EncodeSummary(Whole());
+  const std::string bytes = EncodeSummary(WholeSummary());
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
     std::string changed = bytes;

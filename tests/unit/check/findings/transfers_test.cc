@@ -47,6 +47,27 @@ TEST(TransfersTest, AReceiveWithoutASendAtAGoodEnd) {
   EXPECT_EQ(Only(report).blamed, Ranks{0});
 }
 
+// A library refused it, and the program went on.
+TEST(TransfersTest, ASendThatWasGivenUpNeedsNoReceive) {
+  MadeJob made(2);
+  made.Send(0, 1, 64, {5, 0, kFailed});
+  made.Send(0, 1, 32, {7, 0});
+  made.Receive(1, 0, 32, {0, 7});
+  made.Send(0, 1, 64, {9, 0, kFailed});
+  EXPECT_TRUE(made.Checked().findings.empty());
+}
+
+TEST(TransfersTest, AReceiveThatFailedOnARankThatEndedBadly) {
+  MadeJob made(2);
+  made.Send(1, 0, 64);
+  made.Receive(0, 1, 64);
+  made.Receive(1, 0, 64, {0, 0, kFailed});
+  made.EndBy(1, EndKind::kExit, 1);
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kPairing);
+  EXPECT_NE(Only(report).sentence.find("has no send: sent none"), std::string::npos);
+}
+
 TEST(TransfersTest, SendsToEachOtherAreACycle) {
   MadeJob made(2);
   made.Send(0, 1, 1 << 20, kWithin);

@@ -27,7 +27,7 @@ MergeParts Parts(const std::vector<int64_t>& ahead) {
     MergePart part;
     part.hosts = {"host"};
     check::RankSummary& rank = made[static_cast<uint32_t>(p)];
-    for (check::Call& call : rank.comms[0].collectives)
+    for (check::Call& call : rank.comms[0].collectives.Own())
       call.time_ns += static_cast<uint64_t>(ahead[p]);
     part.summaries.push_back(rank);
     merged.parts.push_back(std::move(part));
@@ -52,7 +52,7 @@ TEST(MergePartsTest, WhatThreadsNeedToWakeIsNoDifference) {
 
 TEST(MergePartsTest, OneLateRankOfManyOperationsIsNoClock) {
   MergeParts merged = Parts({0, 0});
-  merged.parts[1].summaries[0].comms[0].collectives[3].time_ns += 9000 * kMs;
+  merged.parts[1].summaries[0].comms[0].collectives.Own()[3].time_ns += 9000 * kMs;
   EXPECT_EQ(Found(merged), (std::vector<int64_t>{0, 0}));
 }
 
@@ -73,7 +73,7 @@ TEST(MergePartsTest, MachinesThatMeetOnlyThroughAnotherOne) {
     MergePart part;
     part.hosts = {"host"};
     for (check::CommSummary& comm : made[rank].comms)
-      for (check::Call& call : comm.collectives)
+      for (check::Call& call : comm.collectives.Own())
         call.time_ns += rank * static_cast<uint64_t>(1000 * kMs);
     part.summaries.push_back(made[rank]);
     merged.parts.push_back(std::move(part));
