@@ -204,7 +204,7 @@ std::vector<std::vector<std::byte>> SummarySeeds() {
   summary.sites.push_back({{"train.py", 7, "step"}});
   check::CommSummary comm;
   comm.nranks = 2;
-  comm.collectives.resize(3);
+  comm.collectives.Own().resize(3);
   comm.transfers.resize(2);
   summary.comms = {comm};
   summary.open.resize(1);
