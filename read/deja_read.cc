@@ -58,8 +58,8 @@ class TensorList {
     // Results of one operation come before those of a later one of its communicator.
     const bool is_range = wanted_.comm >= 0 && wanted_.first >= 0;
     auto cursor = is_range ? reader_.EventsFromOp(static_cast<uint32_t>(wanted_.comm) + 1,
-                                                static_cast<uint64_t>(wanted_.first))
-                         : reader_.Events();
+                                                  static_cast<uint64_t>(wanted_.first))
+                           : reader_.Events();
     const uint64_t kinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallResults);
     bool is_done = false;
     while (const deja::format::Event* event = is_done ? nullptr : cursor->NextOf(kinds)) {

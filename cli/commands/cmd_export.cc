@@ -16,9 +16,11 @@
 #include "cli/events/symbolizer.h"
 #include "cli/export/formats.h"
 #include "cli/help/option_list.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/output_name.h"
 #include "cli/pack/staged_output.h"
+#include "cli/progress.h"
 #include "cli/tensors/npy.h"
 #include "cli/tensors/tensor_lookup.h"
 #include "cli/version.h"
@@ -75,7 +77,7 @@ const ExportFormat& ChosenFormat() {
 // The tensor that was asked for, as a file.
 Status WriteTensor(const std::string& path, FoundTensor& written) {
   DEJA_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(g_export_options.tensor));
-  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(g_export_options.trace));
+  DEJA_ASSIGN_OR_RETURN(const auto trace, OpenTrace(g_export_options.trace));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_export_options.rank));
   DEJA_ASSIGN_OR_RETURN(const auto tensors, FindTensors(*reader, name));
   written = ChooseTensor(tensors, g_export_options.input);
@@ -97,6 +99,7 @@ int ExportTensor(const Context& context) {
   auto staged = StagedOutput::For(out);
   if (!staged) return FailWith(staged.error());
   FoundTensor tensor;
+  Progress progress("writing " + out);
   if (const Status written = WriteTensor(staged->path(), tensor); !written)
     return FailWith(written.error());
   if (auto published = staged->Publish({staged->path()}); !published)
@@ -134,6 +137,7 @@ int RunExport(const Context& context) {
   };
   auto read = ReadSummaries(g_export_options.trace, places, options);
   if (!read) return FailWith(read.error());
+  Progress progress("comparing " + g_export_options.trace);
   const check::Job job(std::move(read->ranks));
   ExportSource source{
       g_export_options.trace, fmt::format("deja {}", kVersion), job, check::JoinOperations(job), {},
@@ -141,6 +145,7 @@ int RunExport(const Context& context) {
   for (const check::RankSummary& rank : job.ranks) source.ranks.push_back(facts[rank.rank]);
   source.report.notes.insert(source.report.notes.end(), read->notes.begin(), read->notes.end());
   source.report.is_damaged = source.report.is_damaged || read->is_damaged;
+  progress.Begin("writing " + out);
   if (const Status written = format.write(source, staged->path()); !written)
     return FailWith(written.error());
   if (auto published = staged->Publish({staged->path()}); !published)
