@@ -38,6 +38,7 @@ struct ExportOptions {
   std::string tensor;
   uint32_t rank = 0;
   bool input = false;
+  bool no_operations = false;
   std::vector<std::string> binaries;
 };
 ExportOptions g_export_options;
@@ -55,6 +56,8 @@ void AddExportOptions(CLI::App& app) {
       ->check(CLI::IsMember(names));
   app.add_option("-o,--out", g_export_options.out,
                  "The file or folder to write (default: TRACE's name in the working directory)");
+  app.add_flag("--no-operations", g_export_options.no_operations,
+               "With json: ranks, communicators and findings alone");
   AddBinariesOption(app, g_export_options.binaries);
   auto* tensor = app.add_option("--tensor", g_export_options.tensor,
                                 "Instead: the result of operation COMM:SEQ as a file of NumPy's; "
@@ -120,6 +123,10 @@ int ExportTensor(const Context& context) {
 int RunExport(const Context& context) {
   if (!g_export_options.tensor.empty()) return ExportTensor(context);
   const ExportFormat& format = ChosenFormat();
+  if (g_export_options.no_operations && g_export_options.format != "json") {
+    Diagnose("exporting: --no-operations: only --format json has other parts");
+    return kExitUsage;
+  }
   const std::string out = g_export_options.out.empty()
                               ? OutputNameFor(g_export_options.trace, format.ending)
                               : g_export_options.out;
@@ -139,9 +146,10 @@ int RunExport(const Context& context) {
   if (!read) return FailWith(read.error());
   Progress progress("comparing " + g_export_options.trace);
   const check::Job job(std::move(read->ranks));
-  ExportSource source{
-      g_export_options.trace, fmt::format("deja {}", kVersion), job, check::JoinOperations(job), {},
-      check::Check(job)};
+  ExportSource source{g_export_options.trace, fmt::format("deja {}", kVersion), job, {}, {},
+                      check::Check(job)};
+  source.has_operations = !g_export_options.no_operations;
+  if (source.has_operations) source.operations = check::JoinOperations(job);
   for (const check::RankSummary& rank : job.ranks) source.ranks.push_back(facts[rank.rank]);
   source.report.notes.insert(source.report.notes.end(), read->notes.begin(), read->notes.end());
   source.report.is_damaged = source.report.is_damaged || read->is_damaged;

@@ -45,7 +45,7 @@ Status MakeFolder(const fs::path& path) {
 
 Status CopyFolder(const std::string& from, const std::string& to) {
   std::error_code error;
-  std::vector<fs::path> folders = {"."};
+  std::vector<fs::path> folders;
   std::vector<fs::path> files;
   uint64_t total = 0;
   for (fs::recursive_directory_iterator at(from, error), end; !error && at != end;
@@ -59,6 +59,7 @@ Status CopyFolder(const std::string& from, const std::string& to) {
     }
   }
   if (error) return FailErrno("reading: " + from, error.value());
+  DEJA_RETURN_IF_ERROR(MakeFolder(to));
   for (const fs::path& name : folders) DEJA_RETURN_IF_ERROR(MakeFolder(fs::path(to) / name));
   Progress progress("writing " + to);
   uint64_t done = 0;
