@@ -16,6 +16,7 @@ namespace deja::format {
 
 class ScratchBuffers {
  public:
+  // Takes idle buffers, or makes some.
   ScratchBuffers() {
     for (std::atomic<Buffers*>& place : idle_) {
       buffers_.reset(place.exchange(nullptr, std::memory_order_acquire));
@@ -23,6 +24,7 @@ class ScratchBuffers {
     }
     buffers_ = std::make_unique<Buffers>();
   }
+  // Leaves them to the next read, unless kMost are idle.
   ~ScratchBuffers() {
     Buffers* none = nullptr;
     for (std::atomic<Buffers*>& place : idle_) {

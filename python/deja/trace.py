@@ -9,7 +9,8 @@
 
 The program `deja` reads the trace (`deja export`), and the library `libdeja_read.so` its tensors: there is one reader.
 Neither torch nor a recording is needed. Tables need pandas or pyarrow, tensors NumPy or torch. bfloat16 and float8 are
-types of torch, and of NumPy with ml_dtypes; with NumPy alone `as_bits` gives them as unsigned integers. Times are nanoseconds of each machine's wall clock.
+types of torch, and of NumPy with ml_dtypes. With NumPy alone `as_bits` gives them as unsigned integers. Times are
+nanoseconds of each machine's wall clock.
 """
 import functools
 import json
