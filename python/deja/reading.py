@@ -43,7 +43,7 @@ class Reader:
 
     def tensors(self, rank: int, comm: int = -1, operations: Tuple[int, int] = (-1, -1)) -> List[Tensor]:
         """Inputs and results of the operations from `operations[0]` to `operations[1]`, or of all."""
-        room = 16 if comm >= 0 else 4096
+        room = 1024 if operations[0] >= 0 else 65536
         while True:
             found = (Tensor * room)()
             count = self._calls.deja_read_tensors(self._trace, rank, comm, *operations, found, room)

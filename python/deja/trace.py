@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import reading
 
@@ -110,8 +110,7 @@ class Communicator:
     ranks: List[int]  # those of the trace
 
 
-@dataclass(frozen=True)
-class TensorInfo:
+class TensorInfo(NamedTuple):
     """A tensor that an operation of a rank read or produced."""
     rank: int
     comm: int
@@ -305,7 +304,11 @@ class Trace:
 
     def _find(self, rank, comm, seq, of_input):
         found = self._tensors_at(rank, comm, seq)
-        chosen = next((one for one in found if bool(one.is_result) != of_input), found[0] if found else None)
+        chosen = found[0] if found else None
+        for one in found:
+            if bool(one.is_result) != of_input:
+                chosen = one
+                break
         if chosen is None or chosen.bytes == 0:
             # The program says why.
             self._run("export", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--out",
