@@ -3,10 +3,10 @@
 
 usage: python_speed.py [--build build] [--megabytes 1000] [--counts 262144 16384] [--ranks 1024] [--runs 5]
 
-Records a job of one rank (stepper): all-reduces of `--counts` floats, `--megabytes` in all. C++ (tensor_speed) and Python
-read all results in turns, in processes of their own. Each result goes into memory of its own, or all into one buffer.
-The times leave out the start of the process. They are elapsed time, and processor time, which other work on the machine
-disturbs less; the least of all runs counts. The page cache is warm. Traces are removed. Needs NumPy.
+Records a job of one rank (stepper): all-reduces of `--counts` floats, `--megabytes` in all. C++ (tensor_speed) and
+Python read all results in turns, in processes of their own. Each result goes into its own memory, or all into one
+buffer. The times leave out the start of the process. They are elapsed time, and processor time, which other work on
+the machine disturbs less; the least of all runs counts. The page cache is warm. Traces are removed. Needs NumPy.
 """
 import argparse
 import os
