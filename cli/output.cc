@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/exit_codes.h"
+#include "cli/status_line.h"
 #include "common/text/plain_text.h"
 
 namespace deja::cli {
@@ -12,6 +13,7 @@ namespace deja::cli {
 namespace {
 
 void Put(std::string_view line, std::FILE* stream) {
+  HideStatusLine();
   std::fwrite(line.data(), 1, line.size(), stream);
   std::fputc('\n', stream);
 }
@@ -35,12 +37,14 @@ void PrintJson(const nlohmann::json& value, int indent) {
 }
 
 void Diagnose(std::string_view message) {
+  HideStatusLine();
   std::fflush(stdout);
   std::string line = fmt::format("deja: {}\n", PlainText(message));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void Prompt(std::string_view question) {
+  HideStatusLine();
   const std::string text = fmt::format("deja: {}", PlainText(question));
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

@@ -1,20 +1,25 @@
-// Progress: how far long work is, in a line on stderr that is redrawn in place.
+// Progress: how far long work is, in the status line (status_line.h).
 //
-// Only on a terminal, and only once the work has taken a second. One thread at a time.
+// Only once the work has taken a second. A thread of its own redraws the line, so that it moves
+// while the work says nothing. Update and Begin: any thread.
 #ifndef DEJA_CLI_PROGRESS_H_
 #define DEJA_CLI_PROGRESS_H_
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace deja::cli {
 
 // What the work is counted in.
 enum class ProgressUnit { kBytes, kRanks, kFiles };
 
-// "verifying run.deja: 34 %, 1.20 GB of 3.50 GB, 210 MB/s, 11 s left". `total` is not 0.
+// "verifying run.deja: 34 %, 1.20 GB of 3.50 GB, 210 MB/s, 11 s left". `total` 0: it is not known,
+// "writing run.html: 3 s".
 std::string ProgressText(std::string_view what, ProgressUnit unit, uint64_t done, uint64_t total,
                          uint64_t elapsed_ns);
 
@@ -26,16 +31,23 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void Update(uint64_t done, uint64_t total);
+  // The next part of the work, whose total is not known until its first Update.
+  void Begin(std::string what, ProgressUnit unit = ProgressUnit::kBytes);
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  void Draw();
+
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;
   std::string what_;
   ProgressUnit unit_;
-  bool on_terminal_ = false;
-  bool is_shown_ = false;
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
   Clock::time_point begin_ = Clock::now();
-  Clock::time_point next_;
+  std::thread drawer_;
 };
 
 }  // namespace deja::cli

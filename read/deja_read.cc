@@ -42,6 +42,10 @@ struct Wanted {
     if (comm >= 0 && number != static_cast<uint64_t>(comm) + 1) return false;
     return first < 0 || (seq >= static_cast<uint64_t>(first) && seq <= static_cast<uint64_t>(last));
   }
+  // Whether all results of the range have come before those of this operation, or with them.
+  [[nodiscard]] bool IsAtEnd(uint32_t number, uint64_t seq) const {
+    return number == static_cast<uint64_t>(comm) + 1 && seq >= static_cast<uint64_t>(last);
+  }
 };
 
 class TensorList {
@@ -52,19 +56,18 @@ class TensorList {
 
   int64_t Fill() {
     // Results of one operation come before those of a later one of its communicator.
-    const bool is_one = wanted_.comm >= 0 && wanted_.first >= 0;
-    auto cursor = is_one ? reader_.EventsFromOp(static_cast<uint32_t>(wanted_.comm) + 1,
-                                                static_cast<uint64_t>(wanted_.first))
-                         : reader_.Events();
+    const bool is_range = wanted_.comm >= 0 && wanted_.first >= 0;
+    auto cursor = is_range ? reader_.EventsFromOp(static_cast<uint32_t>(wanted_.comm) + 1,
+                                                  static_cast<uint64_t>(wanted_.first))
+                           : reader_.Events();
     const uint64_t kinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallResults);
     bool is_done = false;
     while (const deja::format::Event* event = is_done ? nullptr : cursor->NextOf(kinds)) {
       if (const auto* enter = event->As<deja::format::CallEnter>()) {
         if (wanted_.Holds(enter->comm, enter->comm_seq)) Add(*enter, enter->inputs, false);
       } else if (const auto* results = event->As<deja::format::CallResults>()) {
-        if (!wanted_.Holds(results->comm, results->comm_seq)) continue;
-        Add(*results, results->outputs, true);
-        is_done = is_one && wanted_.first == wanted_.last;
+        if (wanted_.Holds(results->comm, results->comm_seq)) Add(*results, results->outputs, true);
+        is_done = is_range && wanted_.IsAtEnd(results->comm, results->comm_seq);
       }
     }
     return count_;

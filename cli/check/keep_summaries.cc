@@ -13,6 +13,7 @@
 #include "check/evidence/summary_file.h"
 #include "cli/check/read_summaries.h"
 #include "cli/events/rank_summary.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/version.h"
@@ -44,7 +45,7 @@ Result<std::vector<format::RankFolder>> FoldersOf(const std::string& path,
                             "trace",
                             kOperation, path, folder->rank));
   }
-  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(path));
+  DEJA_ASSIGN_OR_RETURN(const auto trace, OpenTrace(path));
   if (!std::filesystem::is_directory(path))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: {}: summaries lie beside recordings, and this is a bundle; unpack "

@@ -14,6 +14,7 @@
 #include "check/evidence/summarize.h"
 #include "check/evidence/summary_file.h"
 #include "cli/events/rank_summary.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/version.h"
@@ -96,7 +97,7 @@ std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
 
 Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder& places,
                                      const ReadSummariesOptions& options) {
-  auto trace = format::Trace::Open(path);
+  auto trace = OpenTrace(path);
   if (!trace) return tl::unexpected(trace.error());
   TraceSummaries read;
   size_t count = 0;

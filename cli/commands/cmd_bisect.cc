@@ -9,6 +9,7 @@
 #include "cli/diff/diff_report.h"
 #include "cli/help/option_list.h"
 #include "cli/number_range.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
@@ -198,9 +199,9 @@ Result<std::vector<Compared>> CompareAll(format::Trace& a, format::Trace& b,
 
 int RunBisect(const Context& context) {
   const bool between_ranks = g_bisect_options.b.empty();
-  auto a = format::Trace::Open(g_bisect_options.a);
+  auto a = OpenTrace(g_bisect_options.a);
   if (!a) return FailWith(a.error());
-  auto b = format::Trace::Open(between_ranks ? g_bisect_options.a : g_bisect_options.b);
+  auto b = OpenTrace(between_ranks ? g_bisect_options.a : g_bisect_options.b);
   if (!b) return FailWith(b.error());
   auto pairs = ChoosePairs(**a, **b, between_ranks);
   if (!pairs) {

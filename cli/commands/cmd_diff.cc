@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/diff/diff_report.h"
 #include "cli/help/option_list.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
@@ -55,9 +56,9 @@ int RunDiff(const Context& context) {
         "S of this one");
     return kExitUsage;
   }
-  auto a = format::Trace::Open(g_diff_options.a);
+  auto a = OpenTrace(g_diff_options.a);
   if (!a) return FailWith(a.error());
-  auto b = format::Trace::Open(g_diff_options.b.empty() ? g_diff_options.a : g_diff_options.b);
+  auto b = OpenTrace(g_diff_options.b.empty() ? g_diff_options.a : g_diff_options.b);
   if (!b) return FailWith(b.error());
   auto ranks = ChosenRanks(**a, **b);
   if (!ranks) return FailWith(ranks.error());

@@ -6,6 +6,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/help/option_list.h"
 #include "cli/install_layout.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/summaries/program_parts.h"
 #include "format/trace/trace.h"
@@ -72,7 +73,7 @@ void PrintAsJson(const std::vector<Finding>& findings) {
 
 // What the recorded program consisted of, beside what is here.
 Status CheckTrace(std::vector<Finding>& findings) {
-  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(g_doctor_options.trace));
+  DEJA_ASSIGN_OR_RETURN(const auto trace, OpenTrace(g_doctor_options.trace));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_doctor_options.rank, -1));
   const ProgramParts parts = ReadProgramParts(*reader);
   size_t packages = 0;

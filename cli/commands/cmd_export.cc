@@ -16,9 +16,11 @@
 #include "cli/events/symbolizer.h"
 #include "cli/export/formats.h"
 #include "cli/help/option_list.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/output_name.h"
 #include "cli/pack/staged_output.h"
+#include "cli/progress.h"
 #include "cli/tensors/npy.h"
 #include "cli/tensors/tensor_lookup.h"
 #include "cli/version.h"
@@ -36,6 +38,7 @@ struct ExportOptions {
   std::string tensor;
   uint32_t rank = 0;
   bool input = false;
+  bool no_operations = false;
   std::vector<std::string> binaries;
 };
 ExportOptions g_export_options;
@@ -53,6 +56,8 @@ void AddExportOptions(CLI::App& app) {
       ->check(CLI::IsMember(names));
   app.add_option("-o,--out", g_export_options.out,
                  "The file or folder to write (default: TRACE's name in the working directory)");
+  app.add_flag("--no-operations", g_export_options.no_operations,
+               "With json: ranks, communicators and findings alone");
   AddBinariesOption(app, g_export_options.binaries);
   auto* tensor = app.add_option("--tensor", g_export_options.tensor,
                                 "Instead: the result of operation COMM:SEQ as a file of NumPy's; "
@@ -75,7 +80,7 @@ const ExportFormat& ChosenFormat() {
 // The tensor that was asked for, as a file.
 Status WriteTensor(const std::string& path, FoundTensor& written) {
   DEJA_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(g_export_options.tensor));
-  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(g_export_options.trace));
+  DEJA_ASSIGN_OR_RETURN(const auto trace, OpenTrace(g_export_options.trace));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_export_options.rank));
   DEJA_ASSIGN_OR_RETURN(const auto tensors, FindTensors(*reader, name));
   written = ChooseTensor(tensors, g_export_options.input);
@@ -97,6 +102,7 @@ int ExportTensor(const Context& context) {
   auto staged = StagedOutput::For(out);
   if (!staged) return FailWith(staged.error());
   FoundTensor tensor;
+  Progress progress("writing " + out);
   if (const Status written = WriteTensor(staged->path(), tensor); !written)
     return FailWith(written.error());
   if (auto published = staged->Publish({staged->path()}); !published)
@@ -117,6 +123,10 @@ int ExportTensor(const Context& context) {
 int RunExport(const Context& context) {
   if (!g_export_options.tensor.empty()) return ExportTensor(context);
   const ExportFormat& format = ChosenFormat();
+  if (g_export_options.no_operations && g_export_options.format != "json") {
+    Diagnose("exporting: --no-operations: only --format json has other parts");
+    return kExitUsage;
+  }
   const std::string out = g_export_options.out.empty()
                               ? OutputNameFor(g_export_options.trace, format.ending)
                               : g_export_options.out;
@@ -134,13 +144,16 @@ int RunExport(const Context& context) {
   };
   auto read = ReadSummaries(g_export_options.trace, places, options);
   if (!read) return FailWith(read.error());
+  Progress progress("comparing " + g_export_options.trace);
   const check::Job job(std::move(read->ranks));
-  ExportSource source{
-      g_export_options.trace, fmt::format("deja {}", kVersion), job, check::JoinOperations(job), {},
-      check::Check(job)};
+  ExportSource source{g_export_options.trace, fmt::format("deja {}", kVersion), job, {}, {},
+                      check::Check(job)};
+  source.has_operations = !g_export_options.no_operations;
+  if (source.has_operations) source.operations = check::JoinOperations(job);
   for (const check::RankSummary& rank : job.ranks) source.ranks.push_back(facts[rank.rank]);
   source.report.notes.insert(source.report.notes.end(), read->notes.begin(), read->notes.end());
   source.report.is_damaged = source.report.is_damaged || read->is_damaged;
+  progress.Begin("writing " + out);
   if (const Status written = format.write(source, staged->path()); !written)
     return FailWith(written.error());
   if (auto published = staged->Publish({staged->path()}); !published)

@@ -9,6 +9,7 @@
 #include "cli/events/event_words.h"
 #include "cli/events/rank_summary.h"
 #include "cli/help/option_list.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/pager.h"
 #include "cli/summaries/checkpoint_summary.h"
@@ -231,7 +232,7 @@ void AddInfoOptions(CLI::App& app) {
 }
 
 int RunInfo(const Context& context) {
-  auto trace = format::Trace::Open(g_info_options.trace);
+  auto trace = OpenTrace(g_info_options.trace);
   if (!trace) return FailWith(trace.error());
   Symbolizer symbolizer;
   for (const std::string& directory : g_info_options.binaries) symbolizer.AddDirectory(directory);

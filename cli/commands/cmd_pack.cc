@@ -10,9 +10,11 @@
 #include "cli/fence/trust_store.h"
 #include "cli/help/option_list.h"
 #include "cli/number_range.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/pack/bundle_encryption.h"
 #include "cli/pack/bundle_texts.h"
+#include "cli/pack/folder_copy.h"
 #include "cli/pack/pack_preview.h"
 #include "cli/pack/redactor.h"
 #include "cli/pack/staged_output.h"
@@ -119,7 +121,7 @@ std::unique_ptr<Redactor> MakeRedactor(std::string& keep, std::string& mask) {
 }
 
 int ShowWhatWouldGo(const Context& context, const std::string& path, Redactor* redactor) {
-  const auto trace = format::Trace::Open(path);
+  const auto trace = OpenTrace(path);
   if (!trace) return FailWith(trace.error());
   const auto preview = PackPreview::Make(**trace, redactor);
   if (!preview) return FailWith(preview.error());
@@ -132,7 +134,7 @@ int ShowWhatWouldGo(const Context& context, const std::string& path, Redactor* r
 
 // Where the trace has contents of files, and nothing is done about them.
 Status WarnOfSecretFiles(const std::string& path) {
-  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(path));
+  DEJA_ASSIGN_OR_RETURN(const auto trace, OpenTrace(path));
   DEJA_ASSIGN_OR_RETURN(const std::vector<KeptFile> files, ReadKeptFiles(*trace));
   for (const KeptFile& file : files) {
     if (file.warning.empty()) continue;
@@ -193,11 +195,11 @@ Result<PackStart> HowItStarts(const std::string& trace, const format::PackOption
                               const format::BundleResult& bundle) {
   if (options.level != Level::kFull || bundle.left_out.empty()) return PackStart();
   if (options.max_bytes != 0) {
-    DEJA_ASSIGN_OR_RETURN(const auto packed, format::Trace::Open(bundle.path));
+    DEJA_ASSIGN_OR_RETURN(const auto packed, OpenTrace(bundle.path));
     return HowABundleStarts(*packed);
   }
   if (!options.steps) return PackStart();
-  DEJA_ASSIGN_OR_RETURN(const auto recorded, format::Trace::Open(trace));
+  DEJA_ASSIGN_OR_RETURN(const auto recorded, OpenTrace(trace));
   return HowAPackStarts(*recorded, *options.steps, options.ranks);
 }
 
@@ -261,7 +263,7 @@ int RunPack(const Context& context) {
   PassTrust(trace, bundle->path);
   const auto start = HowItStarts(trace, *options, *bundle);
   if (!start) return FailWith(start.error());
-  const auto source = format::Trace::Open(trace);
+  const auto source = OpenTrace(trace);
   if (!source) return FailWith(source.error());
   const bool damaged = SayIfDamaged(**source);
   const int code = start->replays && !damaged ? kExitOk : kExitDataLoss;
@@ -324,11 +326,11 @@ int RunUnpack(const Context& context) {
   }
   const auto staged = StagedOutput::For(WithoutTrailingSlash(out));
   if (!staged) return FailWith(staged.error());
-  auto trace = format::Trace::Open(g_pack_options.trace);
+  auto trace = OpenTrace(g_pack_options.trace);
   if (!trace) return FailWith(trace.error());
-  fs::copy((*trace)->directory(), staged->path(), fs::copy_options::recursive, error);
-  if (error) {
-    Diagnose(fmt::format("unpacking: {} to {}: {}", g_pack_options.trace, out, error.message()));
+  if (const Status copied = CopyFolder((*trace)->directory(), staged->path()); !copied) {
+    Diagnose(
+        fmt::format("unpacking: {} to {}: {}", g_pack_options.trace, out, copied.error().message));
     return kExitFailure;
   }
   if (const auto published = staged->Publish({staged->path()}); !published)

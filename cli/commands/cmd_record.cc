@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -23,6 +22,7 @@
 #include "cli/record/trace_claim.h"
 #include "cli/record/trace_sweep.h"
 #include "cli/record/window_sweep.h"
+#include "cli/status_line.h"
 #include "format/layout/mark.h"
 #include "format/layout/rank_folder.h"
 #include "format/log/background.h"
@@ -373,10 +373,8 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       auto seconds =
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start)
               .count();
-      std::fputs(fmt::format("\rdeja: recording, {} s, {}\033[K", seconds,
-                             HumanBytes(TraceBytes(directory)))
-                     .c_str(),
-                 stderr);
+      ShowStatusLine(
+          fmt::format("deja: recording, {} s, {}", seconds, HumanBytes(TraceBytes(directory))));
     };
   }
   return launch;
@@ -438,7 +436,7 @@ int RunRecord(const Context& context) {
     launch.loopback_directory = *loopback;
   }
   JobEnd job = RunJob(launch);
-  if (ShowsProgress()) std::fputs("\r\033[K", stderr);
+  HideStatusLine();
   if (!job.start_error.empty()) Diagnose(job.start_error);
   if (!claim) {
     if (context.json) PrintJson(ResultJson(job, "", {}));

@@ -2,12 +2,16 @@
 // them.
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <set>
 #include <string>
 
 #include "cli/command.h"
 #include "cli/events/rank_summary.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/record/trace_sweep.h"
 #include "common/text/hex_text.h"
 #include "format/repair/recovery.h"
@@ -52,8 +56,16 @@ Result<Before> LookAt(const format::RankFolder& folder) {
                 std::string(reader->header().job_id)};
 }
 
+uint64_t BytesOf(const format::RankFolder& folder) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path, error))
+    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
+  return bytes;
+}
+
 int RunRecover(const Context& context) {
-  auto trace = format::Trace::Open(g_recover_options.trace);
+  auto trace = OpenTrace(g_recover_options.trace);
   if (!trace) return FailWith(trace.error());
   if ((*trace)->directory() != g_recover_options.trace &&
       (*trace)->directory() + "/" != g_recover_options.trace &&
@@ -68,7 +80,13 @@ int RunRecover(const Context& context) {
   if (!children.errors.empty()) code = kExitFailure;
   nlohmann::json json = nlohmann::json::array();
   std::set<std::string> jobs;
+  Progress progress("recovering " + g_recover_options.trace);
+  uint64_t done = 0;
+  uint64_t total = 0;
+  for (const format::RankFolder& folder : (*trace)->ranks()) total += BytesOf(folder);
   for (const format::RankFolder& folder : (*trace)->ranks()) {
+    const uint64_t done_before = done;
+    done += BytesOf(folder);
     const auto before = LookAt(folder);
     if (before) jobs.insert(before->job);
     if (before && before->running) {
@@ -77,7 +95,9 @@ int RunRecover(const Context& context) {
       code = kExitFailure;
       continue;
     }
-    auto report = format::RecoverRank(folder.path, {});
+    auto report = format::RecoverRank(
+        folder.path, {}, [&](uint64_t bytes) { progress.Update(done_before + bytes, total); });
+    progress.Update(done, total);
     if (!report) {
       Diagnose(report.error().message);
       code = kExitFailure;

@@ -13,6 +13,7 @@
 #include "cli/events/rank_summary.h"
 #include "cli/fence/fence_keeper.h"
 #include "cli/interruption.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/own_variables.h"
 #include "cli/replay/bounds/replay_arguments.h"
@@ -369,7 +370,7 @@ Status PrepareTools(Preparation& made) {
 int RunReplay(const Context& context) {
   ContinueGuarded();
   if (!g_replay_options.gdb_commands.empty()) g_replay_options.gdb = true;
-  auto trace = format::Trace::Open(g_replay_options.trace);
+  auto trace = OpenTrace(g_replay_options.trace);
   if (!trace) return FailWith(trace.error());
   const Interruption interruption;  // outlives the scratch folder
   Preparation made;

@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/output_name.h"
 #include "cli/pack/staged_output.h"
+#include "cli/progress.h"
 #include "cli/report/report_data.h"
 #include "cli/report/report_page.h"
 #include "cli/version.h"
@@ -91,10 +92,12 @@ int RunReport(const Context& context) {
   };
   auto read = ReadSummaries(g_report_options.trace, places, options);
   if (!read) return FailWith(read.error());
+  Progress progress("comparing " + g_report_options.trace);
   const check::Job job(std::move(read->ranks));
   check::Report report = check::Check(job);
   report.notes.insert(report.notes.end(), read->notes.begin(), read->notes.end());
   report.is_damaged = report.is_damaged || read->is_damaged;
+  progress.Begin("writing " + out);
   const std::string page = PageOf(source, job, report);
   if (const Status written = WritePage(out, page); !written) return FailWith(written.error());
   if (context.json) {

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/help/option_list.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/serve/operation_server.h"
 #include "cli/serve/recorded_operations.h"
@@ -73,7 +74,7 @@ int Converse(OperationServer& server) {
 }
 
 int RunServe(const Context& /*context*/) {
-  auto trace = format::Trace::Open(g_serve_options.trace);
+  auto trace = OpenTrace(g_serve_options.trace);
   if (!trace) return FailWith(trace.error());
   const auto reader = (*trace)->Rank(g_serve_options.rank);
   if (!reader) return FailWith(reader.error());

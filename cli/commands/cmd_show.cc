@@ -13,6 +13,7 @@
 #include "cli/help/nearest_name.h"
 #include "cli/help/option_list.h"
 #include "cli/number_range.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/pager.h"
 #include "cli/summaries/trace_damage.h"
@@ -378,7 +379,7 @@ int RunShow(const Context& context) {
     Diagnose(filter.error().message);
     return kExitUsage;
   }
-  auto trace = format::Trace::Open(g_show_options.trace);
+  auto trace = OpenTrace(g_show_options.trace);
   if (!trace) return FailWith(trace.error());
   const Pager pager(!context.json);
   if (!g_show_options.tensor.empty()) return ShowTensors(**trace, context);

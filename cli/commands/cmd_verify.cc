@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/help/option_list.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
@@ -107,7 +108,7 @@ int RunOfCheckpoint(format::Trace& trace, uint64_t step, const Context& context)
 }
 
 int RunVerify(const Context& context) {
-  auto trace = format::Trace::Open(g_verify_options.trace);
+  auto trace = OpenTrace(g_verify_options.trace);
   if (!trace) return FailWith(trace.error());
   if (g_verify_options.checkpoint)
     return RunOfCheckpoint(**trace, *g_verify_options.checkpoint, context);

@@ -28,6 +28,7 @@ struct ExportSource {
   std::vector<check::JoinedOperation> operations;  // of the job, by begin
   std::vector<RankFacts> ranks;                    // as Job::ranks
   check::Report report;
+  bool has_operations = true;  // false: ranks, communicators and findings alone are written
 
   [[nodiscard]] const check::Signature& SignatureOf(const check::Part& part) const {
     return job.signatures[part.call->signature];

@@ -105,7 +105,7 @@ Status ExportJson(const ExportSource& source, const std::string& path) {
                                                    {"size", communicator.nranks},
                                                    {"ranks", job.RanksOf(communicator)}}));
   }
-  file.Write("],\n\"operations\":[");
+  if (source.has_operations) file.Write("],\n\"operations\":[");
   for (size_t i = 0; i < source.operations.size(); ++i) {
     const check::JoinedOperation& one = source.operations[i];
     json value = {{"communicator", one.communicator},

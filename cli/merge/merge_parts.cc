@@ -11,6 +11,7 @@
 #include "check/evidence/job.h"
 #include "check/evidence/summarize.h"
 #include "cli/events/rank_summary.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 
@@ -31,7 +32,7 @@ class NoPlaces final : public check::PlaceFinder {
 Result<MergePart> ReadPart(const std::string& path, Progress& progress, size_t done, size_t all) {
   MergePart part;
   part.path = path;
-  DEJA_ASSIGN_OR_RETURN(part.trace, format::Trace::Open(path));
+  DEJA_ASSIGN_OR_RETURN(part.trace, OpenTrace(path));
   part.begin_ns = UINT64_MAX;
   NoPlaces places;
   const auto& ranks = part.trace->ranks();

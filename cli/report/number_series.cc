@@ -22,6 +22,7 @@ struct SeriesKey {
   uint32_t site = 0;
   uint32_t names = 0;
   uint32_t in_step = 0;  // which one within the step
+  bool has_step = false;
   std::string snapshot;  // name of a snapshot; then nothing else counts
 
   friend auto operator<=>(const SeriesKey&, const SeriesKey&) = default;
@@ -59,7 +60,6 @@ class SeriesReader {
   struct Place {
     SeriesKey key;
     uint64_t x = 0;
-    bool has_step = false;
     const check::Call* call = nullptr;
   };
   struct Gathered {
@@ -72,11 +72,13 @@ class SeriesReader {
     std::map<std::tuple<SeriesKey, uint64_t>, uint32_t> counts;
     for (const check::Call& call : calls) {
       Place place;
-      place.key = {comm.number, call.signature, call.site, call.names, 0, ""};
-      place.has_step = call.step != check::kNoStep;
-      place.x = place.has_step ? call.step : call.seq;
+      place.key = {
+          comm.number, call.signature, call.site, call.names, 0, call.step != check::kNoStep, ""};
+      // Steps and numbers of operations do not go on one axis.
+      place.x = place.key.has_step ? call.step : call.seq;
+      has_steps_ = has_steps_ || place.key.has_step;
       place.call = &call;
-      if (place.has_step) {
+      if (place.key.has_step) {
         const uint32_t index = counts[{place.key, call.step}]++;
         if (index >= kMostInStep) continue;
         place.key.in_step = index;
@@ -99,7 +101,8 @@ class SeriesReader {
       gathered->series.title += fmt::format(", number {} in the step", place.key.in_step + 1);
     if (const std::string& names = summary_.names[place.call->names]; !names.empty())
       gathered->series.title += ", " + names;
-    gathered->series.has_steps = place.has_step;
+    gathered->series.has_steps = place.key.has_step;
+    if (has_steps_ && !place.key.has_step) gathered->series.title += ", before the first step";
   }
 
   void AddSnapshot(const format::Snapshot& snapshot) {
@@ -151,6 +154,7 @@ class SeriesReader {
   std::map<std::pair<uint32_t, uint64_t>, Place> places_;  // communicator + 1, number
   std::map<SeriesKey, Gathered> gathered_;
   uint64_t step_ = 0;
+  bool has_steps_ = false;  // some operation is in a step
 };
 
 }  // namespace

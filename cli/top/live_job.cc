@@ -8,6 +8,7 @@
 #include <array>
 #include <utility>
 
+#include "cli/open_trace.h"
 #include "common/os/process_identity.h"
 
 namespace deja::cli {
@@ -35,7 +36,7 @@ Result<LiveJob> LiveJob::Open(const std::string& path) {
   struct stat facts {};
   if (stat(path.c_str(), &facts) != 0) return FailErrno("opening: " + path, errno);
   if (!S_ISDIR(facts.st_mode)) {
-    DEJA_ASSIGN_OR_RETURN(job.bundle_, format::Trace::Open(path));
+    DEJA_ASSIGN_OR_RETURN(job.bundle_, OpenTrace(path));
     job.directory_ = job.bundle_->directory();
   }
   return job;

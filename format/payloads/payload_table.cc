@@ -10,6 +10,7 @@
 
 #include "format/payloads/chunk_reader.h"
 #include "format/payloads/payload_scan.h"
+#include "format/payloads/scratch_buffers.h"
 #include "format/tensor/tensor_codec.h"
 #include "format/wire/frame_format.h"
 
@@ -448,7 +449,8 @@ std::optional<uint32_t> PayloadTable::ElementSize(const Hash128& hash) const {
 Status PayloadTable::ReadPiece(
     const Hash128& hash, uint64_t total_size, const Piece& piece, uint64_t skip_to,
     const std::function<void(uint64_t, std::span<const std::byte>)>& sink) const {
-  std::vector<std::byte> decoded;
+  ScratchBuffers scratch;
+  std::vector<std::byte>& decoded = scratch.decoded();
   if (piece.part != nullptr) {
     // Parts of the tail can be large: they are read a chunk at a time.
     for (uint64_t at = 0; at < piece.size; at += kPayloadChunkBytes) {
@@ -463,9 +465,8 @@ Status PayloadTable::ReadPiece(
     }
     return {};
   }
-  std::vector<std::byte> frame;
   PayloadChunk chunk;
-  DEJA_RETURN_IF_ERROR(ReadChunk(hash, total_size, piece, frame, chunk));
+  DEJA_RETURN_IF_ERROR(ReadChunk(hash, total_size, piece, scratch.frame(), chunk));
   decoded.resize(static_cast<size_t>(chunk.size));
   ChunkReader reader(*files_.at(piece.segment), states_.get(), piece.segment);
   DEJA_RETURN_IF_ERROR(reader.Decode(chunk, piece.frame, decoded));

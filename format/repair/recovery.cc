@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -56,6 +57,7 @@ std::vector<std::string> NamesIn(const std::string& directory) {
 // What is in the files of a folder whose process died.
 class FolderScan {
  public:
+  explicit FolderScan(const std::function<void(uint64_t)>* progress) : progress_(progress) {}
   Status Scan(const std::string& folder);
 
   RankFiles files;
@@ -94,10 +96,18 @@ class FolderScan {
   Status ScanPayloads(const std::string& path, SegmentFile& segment);
   Status CountPayloads();
   void TakeBatch(const FrameResult& frame, std::span<const std::byte> payload);
+  // `end`: of the frame that has been read, in its file.
+  void TellProgress(uint64_t end) const {
+    if (*progress_) (*progress_)(bytes_before_ + end);
+  }
+
+  const std::function<void(uint64_t)>* progress_;  // may be empty
+  uint64_t bytes_before_ = 0;                      // of files that have been read
 };
 
 Status FolderScan::Scan(const std::string& folder) {
   DEJA_RETURN_IF_ERROR(ScanEvents(folder + "/" + kEventsFile));
+  bytes_before_ = files.events_end;
   if (finished) return {};
   return ScanSegments(folder);
 }
@@ -113,6 +123,7 @@ Status FolderScan::ScanSegments(const std::string& folder) {
     SegmentFile segment;
     segment.facts.number = number;
     DEJA_RETURN_IF_ERROR(ScanPayloads(path, segment));
+    bytes_before_ += segment.facts.bytes;
     files.segments.push_back(std::move(segment));
   }
   DEJA_RETURN_IF_ERROR(CountPayloads());
@@ -180,6 +191,7 @@ Status FolderScan::ScanEvents(const std::string& path) {
     const FrameResult frame = reader.Next(payload);
     if (frame.outcome == FrameOutcome::kRecord) {
       files.events_end = frame.offset + frame.size;
+      TellProgress(files.events_end);
       if (frame.type == FrameType::kHeader) {
         TraceHeader header;
         if (!Decode(payload, header)) break;
@@ -219,6 +231,7 @@ Status FolderScan::ScanPayloads(const std::string& path, SegmentFile& segment) {
     const FrameResult frame = reader.Next(payload);
     if (frame.outcome == FrameOutcome::kRecord) {
       segment.end = frame.offset + frame.size;
+      TellProgress(segment.end);
       PayloadChunk chunk;
       if (frame.type != FrameType::kPayloadChunk || !ParseChunk(payload, chunk)) continue;
       segment.Note(chunk.step, segment.facts.number);
@@ -414,17 +427,18 @@ void RemoveTail(const std::string& path) {
   if (name.starts_with("deja-") && name.ends_with(kTailNameSuffix)) unlink(path.c_str());
 }
 
-Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate& fate) {
+Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate& fate,
+                                   const std::function<void(uint64_t)>& progress) {
   const ScopedSignalBlock no_signals;  // SIGXFSZ
   RecoveryReport report;
   report.folder = folder;
   const FolderLock alone(folder);
-  FolderScan scan;
+  FolderScan scan(&progress);
   DEJA_RETURN_IF_ERROR(scan.Scan(folder));
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<TailReader> tail, OpenDeadTail(scan, folder));
   if (tail == nullptr && !scan.finished) {
     // Its process may have finished the folder, and removed the tail, since it was read.
-    scan = FolderScan();
+    scan = FolderScan(&progress);
     DEJA_RETURN_IF_ERROR(scan.Scan(folder));
   }
   report.was_finished = scan.finished;

@@ -11,6 +11,7 @@
 #define DEJA_FORMAT_REPAIR_RECOVERY_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ struct RecoveryReport {
 };
 
 // Completes one rank's folder. `fate`, if known, goes into the footer (also of a finished folder).
-Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate& fate);
+// `progress` hears how many bytes of its files have been read; it may be empty.
+Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate& fate,
+                                   const std::function<void(uint64_t)>& progress = {});
 
 // Removes the tail that a header names, if the file is named as one: the path comes out of a trace.
 void RemoveTail(const std::string& path);

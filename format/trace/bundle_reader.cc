@@ -54,7 +54,15 @@ std::optional<EntryName> ParseEntryName(std::string_view name) {
   return EntryName{std::string(folder), std::string(file)};
 }
 
-Status Extract(zip_t* archive, zip_uint64_t index, const std::string& path, uint64_t& allowance) {
+// What comes out of a bundle, counted.
+struct Unpacked {
+  uint64_t allowance = 0;  // bytes that may still come
+  uint64_t bytes = 0;
+  uint64_t total = 0;  // as the bundle says: for progress alone
+  const std::function<void(uint64_t, uint64_t)>& progress;
+};
+
+Status Extract(zip_t* archive, zip_uint64_t index, const std::string& path, Unpacked& unpacked) {
   const auto close_entry = [](zip_file_t* entry) { zip_fclose(entry); };
   const std::unique_ptr<zip_file_t, decltype(close_entry)> entry(zip_fopen_index(archive, index, 0),
                                                                  close_entry);
@@ -72,12 +80,14 @@ Status Extract(zip_t* archive, zip_uint64_t index, const std::string& path, uint
     }
     if (got == 0) return {};
     const auto size = static_cast<uint64_t>(got);
-    if (size > allowance) {
+    if (size > unpacked.allowance) {
       return Fail(ErrorCode::kLimit, "it unpacks to more than " + std::to_string(kMaxGrowth) +
                                          " times the size of the bundle");
     }
-    allowance -= size;
+    unpacked.allowance -= size;
     DEJA_RETURN_IF_ERROR((*out)->Append(std::span(buffer).first(static_cast<size_t>(got)), {}));
+    unpacked.bytes += size;
+    if (unpacked.progress) unpacked.progress(unpacked.bytes, unpacked.total);
   }
 }
 
@@ -86,15 +96,27 @@ Status MakeFolder(const std::string& path) {
   return {};
 }
 
-Result<std::unique_ptr<TempFolder>> UnpackWhole(const std::string& path) {
+uint64_t SizeOfEntries(zip_t* archive, zip_uint64_t entries) {
+  uint64_t bytes = 0;
+  for (zip_uint64_t i = 0; i < entries; ++i) {
+    zip_stat_t facts;
+    if (zip_stat_index(archive, i, 0, &facts) == 0 && (facts.valid & ZIP_STAT_SIZE) != 0)
+      bytes += facts.size;
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<TempFolder>> UnpackWhole(
+    const std::string& path, const std::function<void(uint64_t, uint64_t)>& progress) {
   DEJA_ASSIGN_OR_RETURN(const Archive archive, OpenArchive(path, ZIP_RDONLY));
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return FailErrno("looking at " + path, errno);
-  uint64_t allowance = kMaxGrowth * static_cast<uint64_t>(info.st_size);
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
   if (entries > kMaxEntries) {
     return Fail(ErrorCode::kLimit, path + " has too many entries for a bundle");
   }
+  Unpacked unpacked{kMaxGrowth * static_cast<uint64_t>(info.st_size), 0, 0, progress};
+  if (progress) unpacked.total = SizeOfEntries(archive.get(), static_cast<zip_uint64_t>(entries));
   DEJA_ASSIGN_OR_RETURN(std::unique_ptr<TempFolder> folder, TempFolder::Make());
   for (zip_uint64_t i = 0; i < static_cast<zip_uint64_t>(entries); ++i) {
     const char* name = zip_get_name(archive.get(), i, ZIP_FL_ENC_RAW);
@@ -102,7 +124,7 @@ Result<std::unique_ptr<TempFolder>> UnpackWhole(const std::string& path) {
     if (!entry) continue;
     const std::string process = folder->path() + "/" + entry->folder;
     DEJA_RETURN_IF_ERROR(MakeFolder(process));
-    const Status extracted = Extract(archive.get(), i, process + "/" + entry->file, allowance);
+    const Status extracted = Extract(archive.get(), i, process + "/" + entry->file, unpacked);
     if (!extracted) {
       return Fail(
           extracted.error().code,
@@ -115,12 +137,13 @@ Result<std::unique_ptr<TempFolder>> UnpackWhole(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path) {
-  if (!IsFirstPart(path)) return UnpackWhole(path);
+Result<std::unique_ptr<TempFolder>> UnpackBundle(
+    const std::string& path, const std::function<void(uint64_t, uint64_t)>& progress) {
+  if (!IsFirstPart(path)) return UnpackWhole(path, progress);
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<TempFolder> joined, TempFolder::Make());
   const std::string whole = joined->path() + "/bundle.zip";
   DEJA_RETURN_IF_ERROR(JoinParts(path, whole));
-  return UnpackWhole(whole);
+  return UnpackWhole(whole, progress);
 }
 
 }  // namespace deja::format

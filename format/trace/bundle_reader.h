@@ -6,6 +6,8 @@
 #ifndef DEJA_FORMAT_TRACE_BUNDLE_READER_H_
 #define DEJA_FORMAT_TRACE_BUNDLE_READER_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,9 +17,10 @@
 namespace deja::format {
 
 // `path`: a bundle, or the first of its parts (format/trace/bundle_parts.h), which are joined
-// first. kForeign: not a zip file; kLimit: it unpacks to more than a bundle does; kCorrupt:
-// damaged.
-Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path);
+// first. `progress(done, total)`, in bytes, may be empty. kForeign: not a zip file; kLimit: it
+// unpacks to more than a bundle does; kCorrupt: damaged.
+Result<std::unique_ptr<TempFolder>> UnpackBundle(
+    const std::string& path, const std::function<void(uint64_t, uint64_t)>& progress = {});
 
 }  // namespace deja::format
 

@@ -225,7 +225,8 @@ Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory) {
   return folders;
 }
 
-Result<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
+Result<std::unique_ptr<Trace>> Trace::Open(
+    const std::string& path, const std::function<void(uint64_t, uint64_t)>& progress) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
     const int error = errno;
@@ -239,7 +240,7 @@ Result<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
   std::unique_ptr<TempFolder> unpacked;
   std::string directory = path;
   if (S_ISREG(info.st_mode)) {
-    DEJA_ASSIGN_OR_RETURN(unpacked, UnpackBundle(path));
+    DEJA_ASSIGN_OR_RETURN(unpacked, UnpackBundle(path, progress));
     directory = unpacked->path();
     CallFolder(directory, path);
   } else if (!S_ISDIR(info.st_mode)) {

@@ -10,6 +10,8 @@
 #ifndef DEJA_FORMAT_TRACE_TRACE_H_
 #define DEJA_FORMAT_TRACE_TRACE_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +32,9 @@ struct RankFolder {
 class Trace {
  public:
   // Opens a trace's directory or a bundle. An error if there is none, or if it is no trace.
-  static Result<std::unique_ptr<Trace>> Open(const std::string& path);
+  // `progress(done, total)` hears of the bytes that are unpacked; it may be empty.
+  static Result<std::unique_ptr<Trace>> Open(
+      const std::string& path, const std::function<void(uint64_t, uint64_t)>& progress = {});
   virtual ~Trace() = default;
 
   [[nodiscard]] virtual const std::string& path() const = 0;       // as given

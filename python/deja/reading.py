@@ -43,7 +43,7 @@ class Reader:
 
     def tensors(self, rank: int, comm: int = -1, operations: Tuple[int, int] = (-1, -1)) -> List[Tensor]:
         """Inputs and results of the operations from `operations[0]` to `operations[1]`, or of all."""
-        room = 16 if comm >= 0 else 4096
+        room = 1024 if operations[0] >= 0 else 65536
         while True:
             found = (Tensor * room)()
             count = self._calls.deja_read_tensors(self._trace, rank, comm, *operations, found, room)
@@ -53,9 +53,9 @@ class Reader:
                 return list(found[:count])
             room = count
 
-    def read_into(self, rank: int, tensor: Tensor, address: int) -> None:
-        """Decodes the tensor to `address`, where `tensor.bytes` bytes have room."""
-        if self._calls.deja_read_payload(self._trace, rank, tensor.hash, ctypes.c_void_p(address), tensor.bytes) != 0:
+    def read_into(self, rank: int, digest: bytes, size: int, address: int) -> None:
+        """Decodes the tensor with this digest to `address`, where its `size` bytes have room."""
+        if self._calls.deja_read_payload(self._trace, rank, digest, address, size) != 0:
             raise OSError(self._why())
 
     def _why(self) -> str:
@@ -75,5 +75,5 @@ def _load(path: str) -> ctypes.CDLL:
     calls.deja_read_tensors.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64,
                                         ctypes.POINTER(Tensor), ctypes.c_int64]
     calls.deja_read_payload.restype = ctypes.c_int
-    calls.deja_read_payload.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint8 * 16, ctypes.c_void_p, ctypes.c_uint64]
+    calls.deja_read_payload.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64]
     return calls

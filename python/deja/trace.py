@@ -8,16 +8,18 @@
         gradients = trace.tensor(rank=2, comm=0, seq=412)
 
 The program `deja` reads the trace (`deja export`), and the library `libdeja_read.so` its tensors: there is one reader.
-Neither torch nor a recording is needed. Tables need pandas or pyarrow, tensors NumPy or torch; bfloat16 and float8 of
-NumPy also ml_dtypes. Times are nanoseconds of each machine's wall clock.
+Neither torch nor a recording is needed. Tables need pandas or pyarrow, tensors NumPy or torch. bfloat16 and float8 are
+types of torch, and of NumPy with ml_dtypes. With NumPy alone `as_bits` gives them as unsigned integers. Times are
+nanoseconds of each machine's wall clock.
 """
+import functools
 import json
 import os
 import shutil
 import subprocess
 import tempfile
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import reading
 
@@ -108,8 +110,7 @@ class Communicator:
     ranks: List[int]  # those of the trace
 
 
-@dataclass(frozen=True)
-class TensorInfo:
+class TensorInfo(NamedTuple):
     """A tensor that an operation of a rank read or produced."""
     rank: int
     comm: int
@@ -143,10 +144,12 @@ class Trace:
     def __init__(self, path, program: Optional[str] = None):
         self.path = os.fspath(path)
         self._program = program or find_program()
+        self._library = reading.library_beside(self._program)
         self._folder = tempfile.TemporaryDirectory(prefix="deja-trace-")
         self._read: Optional[Dict[str, Any]] = None
         self._operations: Optional[List[Operation]] = None
         self._reader: Optional[reading.Reader] = None
+        self._ahead: Dict[Tuple[int, int], Dict[int, List[reading.Tensor]]] = {}  # by rank and comm, by seq
         if not os.path.exists(self.path):
             raise TraceError(f"opening: {self.path}: it is not there")
 
@@ -166,37 +169,39 @@ class Trace:
     @property
     def ranks(self) -> List[Rank]:
         made = []
-        for facts in self._all()["ranks"]:
+        for facts in self._heads()["ranks"]:
             rank = _known(Rank, facts)
             made.append(Rank(**{**rank.__dict__, "steps": [Step(**step) for step in facts["steps"]]}))
         return made
 
     @property
     def communicators(self) -> List[Communicator]:
-        return [_known(Communicator, facts) for facts in self._all()["communicators"]]
+        return [_known(Communicator, facts) for facts in self._heads()["communicators"]]
 
     @property
     def operations(self) -> List[Operation]:
         """By their begin."""
         if self._operations is None:
+            read = self._exported_json()
             self._operations = [
                 Operation(one["communicator"], one["number"], one["agrees"], [_known(Part, part) for part in one["parts"]])
-                for one in self._all()["operations"]]
+                for one in read.pop("operations")]
+            self._read = read
         return self._operations
 
     @property
     def findings(self) -> List[Finding]:
         """What `deja check` finds, the first cause first."""
-        return [Finding(one["kind"], one["sentence"], one["ranks"], one) for one in self._all()["check"]["findings"]]
+        return [Finding(one["kind"], one["sentence"], one["ranks"], one) for one in self._heads()["check"]["findings"]]
 
     @property
     def notes(self) -> List[str]:
-        return list(self._all()["check"]["notes"])
+        return list(self._heads()["check"]["notes"])
 
     @property
     def is_damaged(self) -> bool:
         """Events of some ranks are missing."""
-        return bool(self._all()["check"]["damaged"])
+        return bool(self._heads()["check"]["damaged"])
 
     def tensors(self, rank: int, comm: int, seq: int) -> List[Dict[str, Any]]:
         """Type, statistics and histogram of the inputs and results of an operation, as `deja show --tensor --json`."""
@@ -207,30 +212,36 @@ class Trace:
         """What the trace says of each tensor of the rank's operations (of one communicator), in the order of events."""
         return [_info(rank, one) for one in self._tensors_of(rank, -1 if comm is None else comm, (-1, -1))]
 
-    def tensor(self, rank: int, comm: int, seq: int, of_input: bool = False):
-        """The result (or input) of an operation as a NumPy array of one dimension, decoded into its own memory."""
-        import numpy
+    def tensor(self, rank: int, comm: int, seq: int, of_input: bool = False, as_bits: bool = False, out=None):
+        """The result (or input) of an operation as a NumPy array of shape (elements,), decoded into its own memory.
 
-        if reading.library_beside(self._program) is None:
-            return self._exported(rank, comm, seq, of_input)
+        bfloat16 and float8 have the types of ml_dtypes; without it they are a TraceError. `as_bits`: all elements as
+        unsigned integers of their size, which needs NumPy alone. `out`: a contiguous array of as many bytes, decoded
+        into instead. Several threads may read tensors at a time.
+        """
+        if self._library is None:
+            return _kept_in(out, self._exported(rank, comm, seq, of_input, as_bits))
         found = self._find(rank, comm, seq, of_input)
-        name = _TYPES.get(found.dtype, ("uint8", "uint8"))[1]
-        array = numpy.empty(found.bytes // numpy.dtype(name).itemsize, dtype=name)
-        self._read_into(rank, found, array.ctypes.data)
-        return _with_type(array, _TYPES.get(found.dtype, ("bytes", ""))[0])
+        return self._decoded(rank, bytes(found.hash), found.bytes, _name_of(found.dtype), as_bits, out)
+
+    def read(self, info: TensorInfo, as_bits: bool = False, out=None):
+        """The tensor of an entry of `tensor_infos`, as `tensor` returns it."""
+        if info.bytes == 0:
+            raise TraceError(f"tensor {info.comm}:{info.seq} of rank {info.rank}: its bytes were not kept")
+        return self._decoded(info.rank, bytes.fromhex(info.digest), info.bytes, info.dtype, as_bits, out)
 
     def torch_tensor(self, rank: int, comm: int, seq: int, of_input: bool = False):
         """The same as a tensor of torch, of one dimension and in host memory; bfloat16 and float8 need nothing else."""
         import torch
 
         found = self._find(rank, comm, seq, of_input)
-        name = {"float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2", "bytes": "uint8"}.get(
-            _TYPES.get(found.dtype, ("bytes", ""))[0], _TYPES.get(found.dtype, ("bytes", ""))[0])
+        kind = _name_of(found.dtype)
+        name = {"bytes": "uint8"}.get(kind, _ML_DTYPES.get(kind, kind))
         dtype = getattr(torch, name, None)
         if dtype is None:
             raise TraceError(f"a tensor of {name} needs a newer torch than {torch.__version__}")
         tensor = torch.empty(found.bytes, dtype=torch.uint8).view(dtype)
-        self._read_into(rank, found, tensor.data_ptr())
+        self._read_into(rank, bytes(found.hash), found.bytes, tensor.data_ptr())
         return tensor
 
     def diff(self, other: "Trace", rank: Optional[int] = None) -> Dict[str, Any]:
@@ -268,17 +279,16 @@ class Trace:
 
     def _opened(self) -> reading.Reader:
         if self._reader is None:
-            library = reading.library_beside(self._program)
-            if library is None:
+            if self._library is None:
                 raise TraceError(f"reading tensors: there is no libdeja_read.so beside {self._program}; install Deja whole")
             directory = self.path
             if not os.path.isdir(directory):
                 directory = os.path.join(self._folder.name, "unpacked.deja")
                 self._run("unpack", self.path, "--out", directory, allowed=(0, 3))
-            self._reader = _said(reading.Reader, library, directory)
+            self._reader = _said(reading.Reader, self._library, directory)
         return self._reader
 
-    def _exported(self, rank, comm, seq, of_input):
+    def _exported(self, rank, comm, seq, of_input, as_bits):
         """A tensor by way of a file, where the library is not installed."""
         import numpy
 
@@ -287,14 +297,18 @@ class Trace:
             self._run("export", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--out", path,
                       *(["--input"] if of_input else []))
         dtype = next(one["dtype"] for one in self.tensors(rank, comm, seq) if one["is_result"] != of_input)
-        return _with_type(numpy.load(path, mmap_mode="r", allow_pickle=False), dtype)
+        return numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy_type(dtype, as_bits))
 
     def _tensors_of(self, rank, comm, operations):
         return _said(self._opened().tensors, rank, comm, operations)
 
     def _find(self, rank, comm, seq, of_input):
-        found = self._tensors_of(rank, comm, (seq, seq))
-        chosen = next((one for one in found if bool(one.is_result) != of_input), found[0] if found else None)
+        found = self._tensors_at(rank, comm, seq)
+        chosen = found[0] if found else None
+        for one in found:
+            if bool(one.is_result) != of_input:
+                chosen = one
+                break
         if chosen is None or chosen.bytes == 0:
             # The program says why.
             self._run("export", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--out",
@@ -302,18 +316,43 @@ class Trace:
             raise TraceError(f"tensor {comm}:{seq} of rank {rank}: its bytes were not kept")
         return chosen
 
-    def _read_into(self, rank, tensor, address):
-        _said(self._opened().read_into, rank, tensor, address)
+    def _tensors_at(self, rank, comm, seq):
+        """The tensors of one operation. Those of the next ones are looked up with it: most readers go through them."""
+        ahead = self._ahead.get((rank, comm), {})
+        if seq not in ahead:
+            ahead = {}
+            for one in self._tensors_of(rank, comm, (seq, seq + _LOOKED_UP - 1)):
+                ahead.setdefault(one.seq, []).append(one)
+            # The last operation of a running job may have no result yet.
+            last = max(ahead, default=0)
+            self._ahead[rank, comm] = {number: found for number, found in ahead.items() if number < last}
+        return ahead.get(seq, [])
 
-    def _all(self) -> Dict[str, Any]:
+    def _decoded(self, rank, digest, size, dtype, as_bits, out):
+        import numpy
+
+        kind = numpy_type(dtype, as_bits)
+        array = numpy.empty(size // kind.itemsize, dtype=kind) if out is None else _room_in(out, size)
+        self._read_into(rank, digest, size, array.__array_interface__["data"][0])
+        return array
+
+    def _read_into(self, rank, digest, size, address):
+        _said(self._opened().read_into, rank, digest, size, address)
+
+    def _heads(self) -> Dict[str, Any]:
+        """Everything but the operations, which may be very many."""
         if self._read is None:
-            path = os.path.join(self._folder.name, "trace.json")
-            # 3: events are missing, which the findings say, too.
-            self._run("export", self.path, "--format", "json", "--out", path, allowed=(0, 3))
-            with open(path, encoding="utf-8") as file:
-                self._read = json.load(file)
-            os.unlink(path)
+            self._read = self._exported_json("--no-operations")
         return self._read
+
+    def _exported_json(self, *options: str) -> Dict[str, Any]:
+        path = os.path.join(self._folder.name, "trace.json")
+        # 3: events are missing, which the findings say, too.
+        self._run("export", self.path, "--format", "json", "--out", path, *options, allowed=(0, 3))
+        with open(path, encoding="utf-8") as file:
+            read = json.load(file)
+        os.unlink(path)
+        return read
 
     def _run(self, *words: str, allowed=(0,)) -> str:
         done = subprocess.run([self._program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
@@ -340,10 +379,21 @@ _TYPES = {0: ("int8", "int8"), 1: ("uint8", "uint8"), 2: ("int32", "int32"), 3: 
           5: ("uint64", "uint64"), 6: ("float16", "float16"), 7: ("float32", "float32"), 8: ("float64", "float64"),
           9: ("bfloat16", "uint16"), 10: ("float8e4m3", "uint8"), 11: ("float8e5m2", "uint8")}
 
+_SAME_SIZE = {"bytes": "uint8", **dict(_TYPES.values())}
+
+# Those that NumPy lacks, by the names of ml_dtypes and torch.
+_ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}
+
+# Operations whose tensors are looked up at a time.
+_LOOKED_UP = 256
+
 
 def _info(rank, one) -> TensorInfo:
-    return TensorInfo(rank, one.comm, one.seq, bool(one.is_result), _TYPES.get(one.dtype, ("bytes", ""))[0], one.count, one.bytes,
-                      bytes(one.hash).hex())
+    return TensorInfo(rank, one.comm, one.seq, bool(one.is_result), _name_of(one.dtype), one.count, one.bytes, bytes(one.hash).hex())
+
+
+def _name_of(number: int) -> str:
+    return _TYPES.get(number, ("bytes", "uint8"))[0]
 
 
 def _said(call, *arguments):
@@ -354,13 +404,33 @@ def _said(call, *arguments):
         raise TraceError(str(error)) from error
 
 
-def _with_type(array, dtype: str):
-    """NumPy has no bfloat16 and float8: ml_dtypes has."""
-    names = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}
-    if dtype not in names:
-        return array
+@functools.lru_cache(maxsize=64)
+def numpy_type(dtype: str, as_bits: bool = False):
+    """NumPy's type of a type of a trace ("float32", "bfloat16"); with `as_bits` the unsigned integer of its size."""
+    import numpy
+
+    same_size = _SAME_SIZE.get(dtype, dtype)
+    if as_bits:
+        return numpy.dtype(f"uint{8 * numpy.dtype(same_size).itemsize}")
+    if dtype not in _ML_DTYPES:
+        return numpy.dtype(same_size)
     try:
         import ml_dtypes
     except ImportError as error:
-        raise TraceError(f"a tensor of {dtype} needs ml_dtypes: pip install ml_dtypes") from error
-    return array.view(getattr(ml_dtypes, names[dtype]))
+        raise TraceError(f"a tensor of {dtype}: NumPy has no such type: pip install ml_dtypes; or take torch_tensor(…), "
+                         f"or tensor(…, as_bits=True) for {same_size}") from error
+    return numpy.dtype(getattr(ml_dtypes, _ML_DTYPES[dtype]))
+
+
+def _room_in(out, size: int):
+    """`out`, if `size` bytes can be written to it."""
+    if out.nbytes != size or not (out.flags.c_contiguous and out.flags.writeable):
+        raise TraceError(f"reading a tensor of {size} bytes: out has {out.nbytes}; give a contiguous, writable array of its size")
+    return out
+
+
+def _kept_in(out, array):
+    if out is None:
+        return array
+    _room_in(out, array.nbytes).reshape(-1).view("uint8")[:] = array.view("uint8")
+    return out

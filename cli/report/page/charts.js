@@ -26,8 +26,8 @@ function rangeOf(values) {
 // chart: {title, x, text, curves: [{name, points: [[x, value]]}]}; text: a value in words
 function figure(chart) {
   const width = 460;
-  const height = 180;
-  const box = {left: 58, right: width - 10, top: 10, bottom: height - 26};
+  const height = 192;
+  const box = {left: 58, right: width - 10, top: 10, bottom: height - 38};
   const all = chart.curves.flatMap((curve) => curve.points);
   const [x0, x1] = rangeOf(all.map((point) => point[0]));
   let [y0, y1] = rangeOf(all.map((point) => point[1]));
@@ -50,7 +50,7 @@ function figure(chart) {
   }
   for (const x of roundNumbers(x0, x1, 6).filter(Number.isInteger))
     picture.append(svg('text', {x: X(x), y: box.bottom + 15, 'text-anchor': 'middle'}, count(x)));
-  picture.append(svg('text', {x: box.right, y: height - 1, 'text-anchor': 'end'}, chart.x));
+  picture.append(svg('text', {x: box.right, y: height - 6, 'text-anchor': 'end'}, chart.x));
   chart.curves.forEach((curve, index) => {
     let path = '';
     let before = null;

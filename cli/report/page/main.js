@@ -81,7 +81,7 @@ function showWaits() {
                   make('td', {class: 'number'}, count(row.last_times)), make('td', {class: 'number'}, timeText(row.waited)),
                   make('td', {class: 'number'}, timeText(row.inside)), make('td', {class: 'number'}, count(row.operations)),
                   make('td', {class: 'number'}, bytesText(row.bytes)), make('td', {class: 'number'}, count(row.lost)),
-                  make('td', {class: 'short'}, row.host), make('td', {class: row.partial || row.end.length > 12 ? '' : 'short'}, row.end + (row.partial ? `; ${row.partial}` : '')), make('td', {class: 'wide'}, row.last));
+                  make('td', {class: 'short'}, row.host), make('td', {class: row.partial || row.end.length > 12 ? 'medium' : 'short'}, row.end + (row.partial ? `; ${row.partial}` : '')), make('td', {class: 'wide'}, row.last));
     });
     body.replaceChildren(make('div', {class: 'scroll'}, make('table', {'aria-label': 'Waits of ranks'}, make('thead', {}, head), make('tbody', {}, ...lines))));
     if (rows.length > most_shown)

@@ -157,12 +157,13 @@ function showLegend(view, timeline) {
     return make('span', {}, box, text);
   };
   byId('legend').replaceChildren(...view.kinds.slice(0, 8).map((kind, i) => swatch(`c${i % 8}`, kind)),
-                                 swatch('wait', 'waits for other ranks'), swatch('alarm', 'failed, never done or NaN; below a bar: another call than that of most ranks'));
+                                 swatch('wait', 'waits for other ranks'), swatch('alarm', 'failed, never done or NaN; at an edge: another call than that of most ranks'));
   let text = `${counted(timeline.total, 'operation')} of ${counted(timeline.ranks.length, 'rank')} in ${timeText(timeline.span)}, ` +
       `from ${data.origin}. Times are those of each machine's clock.`;
   if (timeline.detailed < timeline.total)
     text += ` ${count(timeline.listed)} operations are in this file, ${count(timeline.detailed)} of them with a bar for each rank: ` +
         'those with a problem, those with the longest waits and an even sample. Where too many are in view, shades show the part of time in operations and, browner, in waits.';
+  if (view.t1 < timeline.span) text += ` The picture begins with the first ${timeText(view.t1)}; All shows the rest.`;
   byId('timeline-summary').textContent = text;
 }
 

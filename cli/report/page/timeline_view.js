@@ -3,6 +3,7 @@
 
 const kLeft = 64;   // labels of ranks
 const kTop = 36;    // time, and below it steps
+const kLeastWidth = 4;    // of an operation with bars among others without them
 const kMostDrawn = 4000;  // operations in one picture; more are shown as heat
 
 class TimelineView {
@@ -18,7 +19,7 @@ class TimelineView {
     this.pending = false;
     this.colourOf = timeline.signatures.map((signature) => this.kinds.indexOf(signature.split(' ', 1)[0]));
     this.measure();
-    this.showAll();
+    this.showBusy();
     new ResizeObserver(() => this.redraw()).observe(canvas);
   }
 
@@ -27,6 +28,13 @@ class TimelineView {
     this.t0 = -margin;
     this.t1 = this.timeline.span + margin;
     this.showAllRanks();
+  }
+  // All without the long end of a job that hangs or leaves late.
+  showBusy() {
+    this.showAll();
+    const {operations, span} = this.timeline;
+    const busy = operations.reduce((most, one) => Math.max(most, one.flags & kOpen ? one.begin : one.end), 0) * 1.25;
+    if (busy > 0 && busy < 0.7 * span) [this.t0, this.t1] = [-busy * 0.01, busy];
   }
   showAllRanks() {
     this.r0 = 0;
@@ -167,8 +175,10 @@ class TimelineView {
     if (isCrowded || isPartial) this.drawHeat(isCrowded ? 1 : 0.45);
     const shown = isCrowded ? this.troubles() : drawn;
     const isDense = this.height / (this.r1 - this.r0) < 3;
-    for (const one of shown) if (!one.parts || !isDense) this.drawOperation(one);
-    if (isDense) this.drawDense(shown.filter((one) => one.parts), scale);
+    // Bars beside operations without bars would look like another load; narrow ones tell nothing else.
+    const isNarrow = !isCrowded && drawn.length * kLeastWidth > this.width && drawn.some((one) => !one.parts);
+    for (const one of shown) if (!one.parts || isNarrow || !isDense) this.drawOperation(one, isNarrow);
+    if (isDense) this.drawDense(shown.filter((one) => one.parts), scale, isNarrow);
     if (this.selected) this.drawFrame(this.selected);
     to.restore();
     this.drawAxes();
@@ -223,12 +233,12 @@ class TimelineView {
     return found;
   }
 
-  drawOperation(one) {
+  drawOperation(one, isOutline) {
     const {to} = this;
     const isDim = this.matches !== null && !this.matches(one);
     const colour = this.colour.kinds[this.colourOf[one.signature]];
     to.globalAlpha = isDim ? 0.15 : 1;
-    if (one.parts) this.drawParts(one, colour, isDim);
+    if (one.parts && !isOutline) this.drawParts(one, colour, isDim);
     else this.drawOutline(one, colour);
     to.globalAlpha = 1;
   }
@@ -265,8 +275,8 @@ class TimelineView {
     this.to.fillStyle = this.colour.alarm;
     this.to.fillRect(left, bottom - size, right - left, size);
   }
-  // The bars of these operations where a rank has less than a few pixels.
-  drawDense(operations, scale) {
+  // The bars of these operations where a rank has less than a few pixels; or only those with trouble.
+  drawDense(operations, scale, isTroubleOnly) {
     const pixels = new Pixels(this.width * scale, this.height * scale);
     const words = new Map();
     const wordOf = (hex, alpha) => {
@@ -291,6 +301,7 @@ class TimelineView {
         if (right < 0 || left > pixels.width) continue;
         if (part.flags & (kPartBad | kPartMisfits)) trouble.push([left, right, top, bottom]);
         const middle = one.flags & kTransfer ? left : Math.min(Math.max(met, left), right);
+        if (isTroubleOnly) continue;
         if (middle > left) pixels.fill(left, middle, top, bottom, wait);
         pixels.fill(middle, right, top, bottom, body);
       }
@@ -342,6 +353,11 @@ class TimelineView {
     to.fillStyle = colour;
     to.fillRect(left, top, width, bottom - top);
     to.globalAlpha = alpha;
+    if (one.flags & kTrouble) {
+      to.fillStyle = this.colour.alarm;
+      to.fillRect(left, top, width, 3);
+      to.fillStyle = colour;
+    }
     if (width < 6) return;
     to.fillRect(this.x(one.met) - 1, this.y(one.last), 3, Math.max(3, this.y(one.last + 1) - this.y(one.last)));
   }
@@ -398,9 +414,11 @@ class TimelineView {
       const x = this.x(time);
       if (x < end || x > kLeft + this.width - 20) continue;
       const text = `step ${number}`;
+      const width = to.measureText(text).width;
+      if (x + width + 4 > kLeft + this.width) break;
       to.textAlign = 'left';
       to.fillText(text, x + 2, 25);
-      end = x + to.measureText(text).width + 14;
+      end = x + width + 14;
     }
   }
 }

@@ -20,6 +20,11 @@ TEST(Progress, TellsNoRateBeforeThereIsOne) {
             "reading: 0 %, 0 of 7 files");
 }
 
+TEST(Progress, TellsTheTimeWhereTheTotalIsNotKnown) {
+  EXPECT_EQ(ProgressText("writing run.html", ProgressUnit::kBytes, 0, 0, 3 * kElapsedSecond),
+            "writing run.html: 3 s");
+}
+
 TEST(Progress, NeverGoesBeyondAll) {
   EXPECT_EQ(ProgressText("reading", ProgressUnit::kFiles, 9, 7, kElapsedSecond),
             "reading: 100 %, 7 of 7 files, 7.0/s, 0 s left");

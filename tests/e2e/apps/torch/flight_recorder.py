@@ -1,10 +1,12 @@
 """A job that writes its own dumps of PyTorch's Flight Recorder into the folder DUMPS, one a rank.
 
-usage: flight_recorder.py well|missing|other
+usage: flight_recorder.py well|missing|other|hang
   missing: rank 1 leaves one all-reduce out; other: rank 1 gathers where the others reduce
+  hang: rank 1 never reaches the last all-reduce, in which the others wait
 """
 import os
 import sys
+import threading
 import time
 from datetime import timedelta
 
@@ -21,7 +23,10 @@ def train(mode, rank, world_size):
     dist.barrier()
     if mode == "well":
         return
-    if rank != 1:
+    if mode == "hang":
+        if rank != 1:
+            threading.Thread(target=dist.all_reduce, args=(gradients,), daemon=True).start()
+    elif rank != 1:
         dist.all_reduce(gradients, async_op=True)
     elif mode == "other":
         dist.all_gather_into_tensor(torch.zeros(6 * world_size), gradients, async_op=True)

@@ -103,6 +103,14 @@ class FlightRecorder(torch_jobs.TorchTest):
         self.assertEqual((finding["kind"], finding["ranks"]), ("signature", [1]))
         self.assertEqual(self.verdict(exported), self.verdict(self.named(own)))
 
+    def test_ranks_that_hang(self):
+        own, exported = self.dumps_of("hang")
+        finding = self.checked_import(own, "imported.deja")[0]
+        self.assertEqual((finding["kind"], finding["ranks"]), ("outside", [1]))
+        verdict = self.verdict(exported)
+        self.assertEqual(verdict, self.verdict(self.named(own)))
+        self.assertIn([1], [one[3] for one in verdict])  # the missing rank
+
 
 if __name__ == "__main__":
     harness.main()

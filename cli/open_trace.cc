@@ -1,0 +1,19 @@
+#include "cli/open_trace.h"
+
+#include <sys/stat.h>
+
+#include <cstdint>
+
+#include "cli/progress.h"
+
+namespace deja::cli {
+
+Result<std::unique_ptr<format::Trace>> OpenTrace(const std::string& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return format::Trace::Open(path);
+  Progress progress("unpacking " + path);
+  return format::Trace::Open(path,
+                             [&](uint64_t done, uint64_t total) { progress.Update(done, total); });
+}
+
+}  // namespace deja::cli

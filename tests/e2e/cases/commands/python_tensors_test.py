@@ -1,0 +1,134 @@
+"""Tensors in Python (deja.trace): each element type as NumPy's and torch's, with and without ml_dtypes.
+
+Each Python that there is reads with what it has: this one, and DEJA_TORCH_PYTHON.
+"""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import harness  # noqa: E402
+
+APP = harness.ROOT / "tests" / "e2e" / "apps" / "python" / "element_types.py"
+PYTHONS = sorted({sys.executable, os.environ.get("DEJA_TORCH_PYTHON", "/usr/bin/python3")})
+
+# By the order of the operations: name, its type in ml_dtypes and torch, values, bits.
+TYPES = (
+    ("float16", "float16", [1, -2, 0.5, float("inf")], [0x3c00, 0xc000, 0x3800, 0x7c00]),
+    ("bfloat16", "bfloat16", [1, -2, 0.5, float("inf")], [0x3f80, 0xc000, 0x3f00, 0x7f80]),
+    ("float8e4m3", "float8_e4m3fn", [1, -2, 0.5, 448], [0x38, 0xc0, 0x30, 0x7e]),
+    ("float8e5m2", "float8_e5m2", [1, -2, 0.5, float("inf")], [0x3c, 0xc0, 0x38, 0x7c]),
+)
+
+# Prints one JSON object a tensor: what each way of reading gives, or why it does not.
+READER = '''
+import json, sys
+from deja.trace import Trace, TraceError
+
+def told(read, values):
+    try:
+        tensor = read()
+    except TraceError as error:
+        return str(error)
+    return [str(tensor.dtype), list(tensor.shape), values(tensor)]
+
+with Trace(sys.argv[1], program=sys.argv[2]) as trace:
+    for info in trace.tensor_infos(0, 0):
+        if not info.is_result:
+            continue
+        where = 0, 0, info.seq
+        said = {"dtype": info.dtype, "count": info.count, "bytes": info.bytes}
+        try:
+            import numpy
+            said["numpy"] = told(lambda: trace.tensor(*where), lambda one: one.astype("float32").tolist())
+            said["read"] = told(lambda: trace.read(info), lambda one: one.astype("float32").tolist())
+            said["bits"] = told(lambda: trace.tensor(*where, as_bits=True), lambda one: one.tolist())
+            room = numpy.zeros(4, "uint8" if info.bytes == 4 else "uint16")
+            assert trace.tensor(*where, as_bits=True, out=room) is room
+            said["room"] = room.tolist()
+            said["too_small"] = told(lambda: trace.tensor(*where, as_bits=True, out=room[:2]), list)
+        except ImportError:
+            pass
+        try:
+            import torch
+            said["torch"] = told(lambda: trace.torch_tensor(*where), lambda one: one.float().tolist())
+        except ImportError:
+            pass
+        print(json.dumps(said))
+'''
+
+ORDER = (3, 0, 1, 2, 3, 1)
+RANDOM_READER = f'''
+import json, sys
+from deja.trace import Trace, TraceError
+
+with Trace(sys.argv[1], program=sys.argv[2]) as trace:
+    seqs = [one.seq for one in trace.tensor_infos(0, 0) if one.is_result]
+    read = [trace.tensor(0, 0, seqs[index], of_input=of_input, as_bits=True).tolist()
+            for index in {ORDER} for of_input in (False, True)]
+    try:
+        trace.tensor(0, 0, seqs[-1] + 1, as_bits=True)
+    except TraceError as error:
+        print(json.dumps({{"read": read, "beyond": str(error)}}))
+'''
+
+
+def has(python, module):
+    """Whether it is installed; an import of torch takes seconds."""
+    asked = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
+    return subprocess.run([python, "-c", asked], check=False).returncode == 0
+
+
+class ElementTypes(harness.DejaTest):
+    def setUp(self):
+        self.checked(self.deja("record", "--loopback", "-n", 1, "--out", self.trace_path(), "--", sys.executable, APP))
+
+    def read_by(self, python):
+        run = self.command([python, "-c", READER, self.trace_path(), harness.DEJA],
+                           env={"PYTHONPATH": harness.ROOT / "python"})
+        return self.checked(run).json_lines()
+
+    def test_each_way_of_reading(self):
+        for python in PYTHONS:
+            said = self.read_by(python)
+            self.assertEqual([one["dtype"] for one in said], [name for name, _, _, _ in TYPES])
+            with self.subTest(python=python):
+                if has(python, "numpy"):
+                    self.check_numpy(said, has(python, "ml_dtypes"))
+                    self.check_order(python)
+                if has(python, "torch"):
+                    self.check_torch(said)
+
+    def check_numpy(self, said, has_types):
+        for one, (name, type_name, values, bits) in zip(said, TYPES):
+            integer = f"uint{8 * one['bytes'] // one['count']}"
+            self.assertEqual(one["bits"], [integer, [4], bits])
+            self.assertEqual(one["room"], bits)
+            self.assertIn(f"reading a tensor of {one['bytes']} bytes: out has {one['bytes'] // 2}", one["too_small"])
+            if name == "float16" or has_types:
+                self.assertEqual((one["numpy"], one["read"]), ([type_name, [4], values],) * 2)
+                continue
+            self.assertEqual(one["numpy"], one["read"])
+            self.assertIn(f"a tensor of {name}: NumPy has no such type: pip install ml_dtypes", one["numpy"])
+            self.assertIn(f"as_bits=True) for {integer}", one["numpy"])
+
+    def check_torch(self, said):
+        for one, (_, type_name, values, _) in zip(said, TYPES):
+            if isinstance(one["torch"], str):
+                self.assertIn(f"a tensor of {type_name} needs a newer torch than", one["torch"])
+                self.assertIn("float8", type_name)
+            else:
+                self.assertEqual(one["torch"], [f"torch.{type_name}", [4], values])
+
+    def check_order(self, python):
+        """Operations at random: what is looked up ahead is what is there, and beyond the last operation nothing is."""
+        said = self.checked(self.command([python, "-c", RANDOM_READER, self.trace_path(), harness.DEJA],
+                                         env={"PYTHONPATH": harness.ROOT / "python"})).json()
+        wanted = [TYPES[index][3] for index in ORDER for _ in range(2)]
+        self.assertEqual(said["read"], wanted)
+        self.assertIn("no such operation", said["beyond"])
+
+
+if __name__ == "__main__":
+    harness.main()
