@@ -60,6 +60,7 @@ class Debugpy(harness.DejaTest):
         """The process, and a client of its port."""
         replay = self.start([harness.DEJA, "replay", self.trace_path(), "--debugpy", "0", *options],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(replay.kill)  # it waits for an editor as long as it takes
         for line in replay.stderr:
             found = re.search(rb"waits before its first line for an editor at localhost:(\d+)", line)
             if found:
