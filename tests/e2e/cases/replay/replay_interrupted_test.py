@@ -158,7 +158,7 @@ class Interrupted(harness.DejaTest):
         return {pid for pid, line in command_lines().items() if f" {self.dir} " in line and line.startswith(sys.executable)}
 
     def await_program(self, size, others=frozenset()):
-        """Returns its processes once there are so many, none of `others` among them."""
+        """Returns its processes once there are `size` of them, none of `others` among them."""
         for _ in range(600):
             found = self.program()
             if len(found) == size and not found & others:
