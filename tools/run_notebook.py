@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the code cells of a notebook in this process and in the working directory, and compares what they print with
-what stands in the file.
+"""Runs the code cells of a notebook in this process, in the working directory. Compares their output with the file's.
 
     tools/run_notebook.py NOTEBOOK            exit 1: another output, shown as a difference
     tools/run_notebook.py NOTEBOOK --write    puts the outputs into the file

@@ -23,7 +23,7 @@ struct SuspectRank {
 
 struct Culprit {
   uint32_t rank = 0;
-  std::string why;            // "it crashed first", for the user
+  std::string why;             // "it crashed first", for the user
   bool has_exception = false;  // one of Python's has ended it
 };
 
