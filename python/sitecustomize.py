@@ -36,6 +36,10 @@ if _is_preloaded():
         from deja.interpreter import debugger
 
         debugger.begin()
+    if os.path.join(_HERE, "with-debugpy") in sys.path:  # deja replay --debugpy
+        from deja.interpreter import editor
+
+        editor.begin()
     if os.path.join(_HERE, "with-profile") in sys.path:  # deja replay --profile
         from deja.interpreter import measured
 

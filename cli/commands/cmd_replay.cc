@@ -19,6 +19,7 @@
 #include "cli/replay/bounds/replay_arguments.h"
 #include "cli/replay/bounds/replay_bounds.h"
 #include "cli/replay/debugger/child_debugging.h"
+#include "cli/replay/debugger/debugpy.h"
 #include "cli/replay/debugger/gdb_launch.h"
 #include "cli/replay/debugger/gdb_session.h"
 #include "cli/replay/debugger/python_debugging.h"
@@ -110,13 +111,20 @@ int PrepareVsCode(const Context& context, const ReplayTarget& target) {
   auto files = WriteVsCode(replay, fs::current_path(error).string());
   if (!files) return FailWith(files.error());
   if (context.json) {
-    PrintJson({{"launch", files->launch}, {"script", files->script}, {"name", files->name}});
+    nlohmann::json written{
+        {"launch", files->launch}, {"script", files->script}, {"name", files->name}};
+    if (!files->python_name.empty())
+      written.update({{"python_name", files->python_name}, {"python_first", files->python_first}});
+    PrintJson(written);
     return kExitOk;
   }
   PrintLine(
       fmt::format("{}: \"{}\"; in VS Code: Run and Debug, choose it, start it; "
                   "`-exec deja help` in its debug console lists Deja's commands",
                   files->launch, files->name));
+  if (!files->python_name.empty())
+    PrintLine(fmt::format("{}: \"{}\"; run first: {}", files->launch, files->python_name,
+                          files->python_first));
   return kExitOk;
 }
 
@@ -210,6 +218,7 @@ ReplayOptions OptionsOf(const Context& context, size_t ranks) {
   options.quiet_stdin = ranks > 1 || !g_replay_options.process_checkpoint.empty();
   options.child = g_replay_options.child;
   options.wait = g_replay_options.wait;
+  options.may_pause = options.wait || g_replay_options.debugpy >= 0;
   return options;
 }
 
@@ -226,6 +235,7 @@ struct Preparation {
   std::vector<uint32_t> devices;
   std::optional<SharedArea> shared;
   std::vector<Replayed> replays;
+  uint16_t debugpy = 0;  // port at which an editor finds the rank; 0: none
 };
 
 // Where the replay begins and ends, and what it may do.
@@ -319,12 +329,18 @@ int RunAndJudge(const Context& context, Preparation& made) {
   if (options.wait)
     Diagnose(fmt::format("rank {}: process {} waits before main for a debugger; next: gdb -p {}",
                          first.target.rank, first.pid, first.pid));
+  if (made.debugpy != 0)
+    Diagnose(
+        fmt::format("rank {}: it waits before its first line for an editor at localhost:{}; "
+                    "next: in VS Code, Run and Debug, a configuration that --vscode writes",
+                    first.target.rank, made.debugpy));
   WaitForReplays(made.replays, options, made.shared);
   outputs.reset();
   const bool left_trace = made.claim && FinishTrace(*made.claim, made.replays);
   if (Interruption::Signal() != 0) return Interrupted(context, *made.trace);
   if (g_replay_options.pdb && LeftPythonDebugger(first.status))
     return LeftDebugger(context, *made.trace);
+  if (made.debugpy != 0 && LacksDebugpy(first.status)) return kExitFailure;
   const int code = ReportResults(
       *made.trace, made.replays,
       {context.json, g_replay_options.stacks, options.edited, g_replay_options.binaries});
@@ -360,6 +376,10 @@ Status PrepareTools(Preparation& made) {
     ReplayTarget& target = replay.target;
     if (g_replay_options.pdb)
       DEJA_RETURN_IF_ERROR(UsePythonDebugger(g_replay_options.breaks, target));
+    if (g_replay_options.debugpy >= 0) {
+      DEJA_ASSIGN_OR_RETURN(made.debugpy,
+                            UseDebugpy(static_cast<uint16_t>(g_replay_options.debugpy), target));
+    }
     if (g_replay_options.profile) DEJA_RETURN_IF_ERROR(UseProfile(target));
     if (g_replay_options.coverage) DEJA_RETURN_IF_ERROR(UseCoverage(target));
     if (g_replay_options.valgrind) DEJA_RETURN_IF_ERROR(UseValgrind(target));
@@ -414,6 +434,8 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2 --gdbserver localhost:1234    for a debugger from elsewhere\n"
     "  deja replay run.deja --rank 2 --pdb    a program of Python, in pdb at its exception\n"
     "  deja replay run.deja --rank 2 --pdb --break train.py:88    and at that line\n"
+    "  deja replay run.deja --rank 2 --debugpy 5678    for an editor: VS Code's debugger of "
+    "Python\n"
     "  deja replay run.deja --rank 2 --edited    an edited script: does the failure come again?\n"
     "  deja replay run.deja --rank 2 --edited --program ./train_fixed    the same of another "
     "build\n"

@@ -308,16 +308,36 @@ std::string CallSummary::Describe() const {
   return fmt::format("{} #{} of comm {}", name, comm_seq, *comm);
 }
 
+namespace {
+
+// The first and the last line: an exception that another one holds, as a loader worker's, has its
+// text last. Texts of one line stay.
+std::string OneLine(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t from = text.find_first_not_of(kBlanks);
+  if (from == std::string_view::npos) return "";
+  text = text.substr(from, text.find_last_not_of(kBlanks) + 1 - from);
+  const size_t first = text.find('\n');
+  if (first == std::string_view::npos) return std::string(text);
+  std::string_view last = text.substr(text.rfind('\n') + 1);
+  last.remove_prefix(std::min(last.find_first_not_of(kBlanks), last.size()));
+  std::string_view head = text.substr(0, first);
+  head = head.substr(0, head.find_last_not_of(kBlanks) + 1);
+  return fmt::format("{} … {}", head, last);
+}
+
+}  // namespace
+
 std::string ExceptionText(std::string_view note) {
   constexpr std::string_view kException = "exception ";  // python/deja/interpreter/exceptions.py
   if (!note.starts_with(kException)) return "";
   std::string text(note.substr(kException.size()));
   // The frames after the innermost one are for listings.
   const size_t frames = text.rfind("; ");
-  if (frames == std::string::npos) return text;
-  const size_t outer = text.find(", ", frames);
-  if (outer != std::string::npos) text.resize(outer);
-  return text.replace(frames, 2, " at ");
+  if (frames == std::string::npos) return OneLine(text);
+  const std::string_view places = std::string_view(text).substr(frames + 2);
+  return fmt::format("{} at {}", OneLine(std::string_view(text).substr(0, frames)),
+                     places.substr(0, places.find(", ")));
 }
 
 std::string RankSummary::ApiName(uint32_t api) const {

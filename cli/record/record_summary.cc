@@ -177,9 +177,11 @@ void SayWhatWasRecorded(const Recorded& recorded, const std::vector<SweptRank>& 
     Diagnose(fmt::format("{} events or payloads are missing; list them with `deja verify {}`",
                          HumanCount(lost), shown));
   Diagnose(fmt::format("next: deja info {}", shown));
-  if (culprit && recorded.replays_alone)
-    Diagnose(fmt::format("      deja replay {} --rank {} --gdb    {}", shown, culprit->rank,
-                         culprit->why));
+  if (!culprit || !recorded.replays_alone) return;
+  // pdb is for ranks that are no forked children.
+  const bool in_pdb = culprit->has_exception && children.before_forks.empty();
+  Diagnose(fmt::format("      deja replay {} --rank {} {}    {}", shown, culprit->rank,
+                       in_pdb ? "--pdb" : "--gdb", culprit->why));
 }
 
 }  // namespace deja::cli

@@ -115,9 +115,7 @@ std::optional<Culprit> FindAbsent(const std::vector<SuspectRank>& ranks, Symboli
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Culprit> FindCulprit(const std::vector<SuspectRank>& ranks, Symbolizer& symbolizer) {
+std::optional<Culprit> FindRank(const std::vector<SuspectRank>& ranks, Symbolizer& symbolizer) {
   const auto failed = [](const RankSummary& summary) { return !summary.EndedWell(); };
   if (First(ranks, failed) == nullptr) return std::nullopt;
   if (const SuspectRank* crashed = First(ranks, HasCrashed))
@@ -129,6 +127,17 @@ std::optional<Culprit> FindCulprit(const std::vector<SuspectRank>& ranks, Symbol
       }))
     return Culprit{first->rank, "it failed first"};
   return Culprit{First(ranks, failed)->rank, "it ended first"};
+}
+
+}  // namespace
+
+std::optional<Culprit> FindCulprit(const std::vector<SuspectRank>& ranks, Symbolizer& symbolizer) {
+  std::optional<Culprit> culprit = FindRank(ranks, symbolizer);
+  if (culprit)
+    culprit->has_exception = std::any_of(ranks.begin(), ranks.end(), [&](const SuspectRank& one) {
+      return one.rank == culprit->rank && !one.summary->exception.empty();
+    });
+  return culprit;
 }
 
 }  // namespace deja::cli

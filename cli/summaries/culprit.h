@@ -23,7 +23,8 @@ struct SuspectRank {
 
 struct Culprit {
   uint32_t rank = 0;
-  std::string why;  // "it crashed first", for the user
+  std::string why;             // "it crashed first", for the user
+  bool has_exception = false;  // one of Python's has ended it
 };
 
 // Nothing: all ranks ended well. The order:

@@ -11,5 +11,6 @@ state      deja_replay_state          session    starting the program, and from 
 tensors    elements of tensors        running    stops, going on, what is said at each stop
 stacks     recorded and live          positions  where the program is, so that a later run finds it
 images     sleeping copies of the program             frames     Deja's own frames in backtraces
+children   processes that the program has started
 commands   the list of commands       travel     goto, back, reverse-next, reverse-continue, marks
 """

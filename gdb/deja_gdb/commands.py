@@ -3,7 +3,7 @@ import difflib
 
 import gdb
 
-from . import breakpoints, child, frames, images, reverse_next, running, session, travel, when_changed
+from . import breakpoints, child, children, frames, images, reverse_next, running, session, travel, when_changed
 from .running import go
 from .stacks import python_stack, recorded_stack
 from .state import OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP
@@ -156,6 +156,7 @@ def install():
     interactive = gdb.parameter("confirm")
     session.install()
     images.install()
+    children.install()
     if session.the.child:
         child.install()
     Deja()

@@ -36,8 +36,8 @@ std::string ToolMistake(const ReplayArguments& arguments, const std::vector<uint
   if (chosen.empty()) return {};
   if (chosen.size() > 1) return fmt::format("{} needs a replay without {}", chosen[1], chosen[0]);
   if (ranks.size() > 1) return chosen[0] + " needs --rank: it measures one program";
-  if (arguments.gdb || arguments.pdb || arguments.wait || arguments.vscode ||
-      !arguments.gdbserver.empty() || !arguments.process_checkpoint.empty())
+  if (arguments.gdb || arguments.pdb || arguments.debugpy >= 0 || arguments.wait ||
+      arguments.vscode || !arguments.gdbserver.empty() || !arguments.process_checkpoint.empty())
     return chosen[0] + " needs a replay without a debugger or a process checkpoint";
   return {};
 }
@@ -48,6 +48,7 @@ std::string DebuggerMistake(const ReplayArguments& arguments, const std::vector<
   std::vector<std::string> chosen;
   if (arguments.gdb) chosen.emplace_back("--gdb");
   if (arguments.pdb) chosen.emplace_back("--pdb");
+  if (arguments.debugpy >= 0) chosen.emplace_back("--debugpy");
   if (!arguments.gdbserver.empty()) chosen.emplace_back("--gdbserver");
   if (arguments.wait) chosen.emplace_back("--wait");
   if (arguments.vscode) chosen.emplace_back("--vscode");
@@ -157,6 +158,11 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                  "With --pdb: stop at this line, too, as train.py:88 (repeatable)")
       ->needs(pdb)
       ->allow_extra_args(false);
+  app.add_option("--debugpy", arguments.debugpy,
+                 "Let an editor that speaks to debugpy, as VS Code, debug a program of Python: the "
+                 "rank waits at this port of localhost before its first line; 0: a free port")
+      ->type_name("PORT")
+      ->check(CLI::Range(0, 65535));
   app.add_flag("--profile", arguments.profile,
                "Profile a program of Python (cProfile, the main thread); monotonic clocks are "
                "live, as with --clock day");
@@ -200,19 +206,19 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
   AddBinariesOption(app, arguments.binaries);
   SetPaths(app, {"--process-checkpoint", "--out", "--scratch", "--allow-read", "--allow-file",
                  "--program"});
-  SetGroups(app,
-            {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
-             {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
-             {"Ranks together", {"--compute", "--devices", "--turns"}},
-             {"What is compared", {"--on-divergence", "--edited", "--out", "--stacks", "--clock"}},
-             {"In a debugger",
-              {"--gdb", "--gdb-command", "--debugger", "--debugger-args", "--interpreter", "--pdb",
-               "--break", "--gdbserver", "--wait", "--vscode", "--process-checkpoint"}},
-             {"Under a tool", {"--profile", "--coverage", "--valgrind"}},
-             {"The program", {"--program", "--force", "--binaries", "--pass-env"}},
-             {"What it may do",
-              {"--trust", "--scratch", "--keep-scratch", "--allow-writes", "--allow-network",
-               "--allow-read", "--allow-file"}}});
+  SetGroups(
+      app, {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
+            {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
+            {"Ranks together", {"--compute", "--devices", "--turns"}},
+            {"What is compared", {"--on-divergence", "--edited", "--out", "--stacks", "--clock"}},
+            {"In a debugger",
+             {"--gdb", "--gdb-command", "--debugger", "--debugger-args", "--interpreter", "--pdb",
+              "--break", "--debugpy", "--gdbserver", "--wait", "--vscode", "--process-checkpoint"}},
+            {"Under a tool", {"--profile", "--coverage", "--valgrind"}},
+            {"The program", {"--program", "--force", "--binaries", "--pass-env"}},
+            {"What it may do",
+             {"--trust", "--scratch", "--keep-scratch", "--allow-writes", "--allow-network",
+              "--allow-read", "--allow-file"}}});
 }
 
 Result<std::vector<uint32_t>> ChosenRanks(const ReplayArguments& arguments,

@@ -39,6 +39,7 @@ struct ReplayArguments {
   bool vscode = false;
   bool pdb = false;
   std::vector<std::string> breaks;
+  int debugpy = -1;  // a port; -1: not given
   bool profile = false;
   bool coverage = false;
   bool valgrind = false;

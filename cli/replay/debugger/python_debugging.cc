@@ -28,13 +28,16 @@ bool IsPlace(const std::string& line) {
 
 }  // namespace
 
+bool IsPython(const std::string& executable) {
+  return std::filesystem::path(executable).filename().string().rfind("python", 0) == 0;
+}
+
 Status MarkForPython(const std::string& option, const std::string& mark, ReplayTarget& target) {
   const auto refuse = [&](const std::string& why) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("replaying: rank {}: {}: {}", target.rank, option, why));
   };
-  const std::string program = std::filesystem::path(target.executable).filename().string();
-  if (program.rfind("python", 0) != 0)
+  if (!IsPython(target.executable))
     return refuse(fmt::format("{} is not Python{}", target.executable,
                               option == "--pdb" ? "; use --gdb" : ""));
   if (target.is_forked)

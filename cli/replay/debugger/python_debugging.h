@@ -21,6 +21,9 @@ namespace deja::cli {
 // - a line is not of that form
 Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& target);
 
+// Whether the program at `executable` is an interpreter of Python, by its name.
+bool IsPython(const std::string& executable);
+
 // Adds a name to the program's PYTHONPATH, by which python/sitecustomize.py knows what `option` of
 // the command wants. Returns kInvalidArgument if the program is no interpreter of Python, or the
 // rank is a forked child of it.

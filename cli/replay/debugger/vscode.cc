@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/install_layout.h"
+#include "cli/replay/debugger/debugpy.h"
+#include "cli/replay/debugger/python_debugging.h"
 
 namespace deja::cli {
 namespace {
@@ -49,8 +51,16 @@ Json Configuration(const VsCodeReplay& replay, const VsCodeFiles& files, const f
           {"launchCompleteCommand", "exec-run"}};
 }
 
+Json PythonConfiguration(const std::string& name) {
+  return {{"name", name},
+          {"type", "debugpy"},
+          {"request", "attach"},
+          {"connect", {{"host", "localhost"}, {"port", kDebugpyPort}}},
+          {"justMyCode", true}};
+}
+
 // What is in the file; an object without configurations where there is none.
-Result<Json> ReadLaunch(const std::string& path, const Json& configuration) {
+Result<Json> ReadLaunch(const std::string& path, const std::vector<Json>& configurations) {
   std::error_code error;
   if (!fs::exists(path, error))
     return Json{{"version", "0.2.0"}, {"configurations", Json::array()}};
@@ -60,11 +70,14 @@ Result<Json> ReadLaunch(const std::string& path, const Json& configuration) {
   if (launch.is_object() && !launch.contains("configurations"))
     launch["configurations"] = Json::array();
   if (launch.is_object() && launch["configurations"].is_array()) return launch;
+  std::string to_add;
+  for (const Json& one : configurations)
+    to_add += "\n" + one.dump(2, ' ', false, Json::error_handler_t::replace);
   return Fail(
       ErrorCode::kInvalidArgument,
       fmt::format("writing: {}: the file has comments or is no JSON object, and stays as it "
-                  "is; add to its configurations:\n{}",
-                  path, configuration.dump(2, ' ', false, Json::error_handler_t::replace)));
+                  "is; add to its configurations:{}",
+                  path, to_add));
 }
 
 Status WriteText(const std::string& path, const std::string& text) {
@@ -89,12 +102,20 @@ Result<VsCodeFiles> WriteVsCode(const VsCodeReplay& replay, const std::string& f
   if (error) return FailErrno("making: " + (root / ".vscode").string(), error.value());
   DEJA_RETURN_IF_ERROR(WriteText(files.script, Script(replay, root)));
   fs::permissions(files.script, fs::perms::owner_all, error);
-  const Json configuration = Configuration(replay, files, root);
-  DEJA_ASSIGN_OR_RETURN(Json launch, ReadLaunch(files.launch, configuration));
+  std::vector<Json> own = {Configuration(replay, files, root)};
+  if (IsPython(replay.program)) {
+    files.python_name = files.name + " (Python)";
+    files.python_first = fmt::format("deja replay {} --rank {} --debugpy {}", replay.trace,
+                                     replay.rank, kDebugpyPort);
+    own.push_back(PythonConfiguration(files.python_name));
+  }
+  DEJA_ASSIGN_OR_RETURN(Json launch, ReadLaunch(files.launch, own));
   Json kept = Json::array();
-  for (const Json& other : launch["configurations"])
-    if (!other.is_object() || other.value("name", "") != files.name) kept.push_back(other);
-  kept.push_back(configuration);
+  for (const Json& other : launch["configurations"]) {
+    const std::string name = other.is_object() ? other.value("name", "") : "";
+    if (name.empty() || (name != files.name && name != files.python_name)) kept.push_back(other);
+  }
+  for (const Json& one : own) kept.push_back(one);
   launch["configurations"] = kept;
   DEJA_RETURN_IF_ERROR(
       WriteText(files.launch, launch.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"));

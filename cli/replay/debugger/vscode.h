@@ -1,9 +1,10 @@
 // A launch configuration by which VS Code debugs a replayed rank: .vscode/launch.json of the
 // working directory. It is for the C++ extension's debugger (cppdbg), which drives gdb by its
-// machine interface.
+// machine interface. A program of Python has one for debugpy, too.
 //
-// The configuration names a small script beside it, which starts this same replay in gdb. Pure but
-// for these two files; any thread.
+// The configuration of cppdbg names a small script beside it, which starts this same replay in gdb.
+// That of debugpy attaches to a replay that the user has started with --debugpy. Pure but for these
+// two files; any thread.
 #ifndef DEJA_CLI_REPLAY_DEBUGGER_VSCODE_H_
 #define DEJA_CLI_REPLAY_DEBUGGER_VSCODE_H_
 
@@ -25,7 +26,9 @@ struct VsCodeReplay {
 struct VsCodeFiles {
   std::string launch;  // path of launch.json
   std::string script;
-  std::string name;  // of the configuration
+  std::string name;          // of the configuration
+  std::string python_name;   // of debugpy's; empty: the program is not Python
+  std::string python_first;  // the command that has to run before it
 };
 
 // Writes both below `folder`. Other configurations of a launch.json that is there stay.

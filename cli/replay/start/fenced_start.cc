@@ -75,6 +75,7 @@ int PreparedStart::Become() const noexcept {
   [[maybe_unused]] const int ignored = chdir(start_.working_directory.c_str());
   if (!fence_.Enter()) return errno;
   OpenInherited(start_.inherited);
+  if (start_.handed_down >= 0) fcntl(start_.handed_down, F_SETFD, 0);
   execve(start_.executable.c_str(), argv_.data(), environment_.data());
   return errno;
 }

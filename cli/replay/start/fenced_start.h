@@ -28,6 +28,8 @@ struct FencedStart {
   // that they had in the recording. Nothing can be read or written there.
   uint64_t inherited = 0;
   FenceRules fence;
+  // A descriptor of this process that the program gets under its number; -1: none. Not in a file.
+  int handed_down = -1;
 };
 
 // What is made before the fork, so that the child only calls the kernel. Must not move.

@@ -163,8 +163,8 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
   target.environment.push_back(Entry(env::kClock, options.clock));
   if (options.allow_writes) target.environment.push_back(Entry(env::kAllowWrites));
   if (options.allow_network) target.environment.push_back(Entry(env::kAllowNetwork));
-  if (options.wait)
-    target.environment.insert(target.environment.end(), {Entry(env::kGdb), Entry(env::kWait)});
+  if (options.may_pause) target.environment.push_back(Entry(env::kGdb));
+  if (options.wait) target.environment.push_back(Entry(env::kWait));
   if (!options.fold.empty()) target.environment.push_back(Entry(env::kFold, options.fold));
   target.environment.push_back(
       Entry(env::kOnDivergence, options.warn_on_divergence ? "warn" : "stop"));
@@ -250,7 +250,7 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 
 FencedStart StartOf(const ReplayTarget& target) {
   return {target.executable, target.argv,      target.environment, target.working_directory,
-          target.umask,      target.inherited, target.fence};
+          target.umask,      target.inherited, target.fence,       target.listener};
 }
 
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options) {

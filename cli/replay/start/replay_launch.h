@@ -36,6 +36,7 @@ struct ReplayOptions {
   std::string child;  // of the rank: the one that the replay is about, as traces name it; or empty
   std::optional<std::array<int, 2>> outputs;  // in place of standard output and error
   bool wait = false;                          // before main, until a debugger has attached itself
+  bool may_pause = false;   // a debugger may stop the program for as long as it likes
   bool own_group = false;   // a process group of its own: signals of the terminal are not for it
   FenceRules fence;         // but for the rank's scratch folder and what is allowed above
   bool is_foreign = false;  // the trace is not known to be the user's own: reading is fenced
@@ -52,6 +53,7 @@ struct ReplayTarget {
   std::string scratch;
   std::string build_id;  // in words: whether it is the recorded program
   FenceRules fence;
+  int listener = -1;                   // a socket of this process that the program gets, too
   std::vector<std::string> own_paths;  // that it may read, besides the system's, if that is fenced
   bool is_forked = false;              // the rank is a child of the process that is started
   std::vector<std::string> notes;      // for the user: what is not as recorded

@@ -88,7 +88,7 @@ class Watch {
   Watch(std::vector<Replayed>& replays, bool together, const ReplayOptions& options)
       : only_tells_(options.warn_on_divergence && !options.edited) {
     outside_.sockets = options.allow_network;
-    if (options.wait) return;  // a debugger may stop it for as long as it likes
+    if (options.may_pause) return;
     if (together) {
       std::vector<Replayed*> all;
       all.reserve(replays.size());

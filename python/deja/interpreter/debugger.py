@@ -5,11 +5,11 @@ without a cost to other runs, and puts the lines into DEJA_PDB_BREAKS. Only the 
 debugger: not what it forks or execs. Leaving it at a line ends the replay with exit code LEFT.
 """
 
-import functools
 import os
 import sys
 
 from deja import engine
+from deja.interpreter import last_exception
 
 LEFT = 130  # for `deja replay`: the user has ended it (cli/replay/debugger/python_debugging.h)
 
@@ -27,19 +27,9 @@ def begin():
     _pid = os.getpid()
     import atexit
 
-    from deja import on_import
-
-    on_import.call_after("multiprocessing.process", "deja.interpreter.debugger")
-    on_import.call_after("torch.multiprocessing.spawn", "deja.interpreter.debugger")
+    last_exception.watch(post_mortem)
     os.register_at_fork(after_in_child=lambda: sys.settrace(None))
 
-    before = sys.excepthook
-
-    def examined(kind, error, traceback):
-        before(kind, error, traceback)
-        post_mortem(traceback)
-
-    sys.excepthook = examined
     atexit.register(_say_if_there_was_no_stop)
     lines = (engine.variable("DEJA_PDB_BREAKS") or "").split(",")
     places = [place for place in map(_find, filter(None, lines)) if place is not None]
@@ -47,41 +37,9 @@ def begin():
         _Breaks(places).begin()
 
 
-def install(module):
-    """Whether the program of a rank is a function that a module of `multiprocessing` calls, which keeps its
-    exceptions."""
-    if module.__name__ == "multiprocessing.process":
-        module.BaseProcess.run = _examined(module.BaseProcess.run)
-        return
-    wrap = module._wrap
-
-    def examining(fn, *arguments):
-        return wrap(_examined(fn), *arguments)
-
-    module._wrap = examining
-
-
-def _examined(function):
-    @functools.wraps(function)
-    def call(*arguments, **options):
-        try:
-            return function(*arguments, **options)
-        except Exception as error:
-            import traceback
-
-            if os.getpid() == _pid:
-                traceback.print_exception(type(error), error, error.__traceback__.tb_next)
-                post_mortem(error.__traceback__.tb_next)
-            raise
-
-    return call
-
-
-def post_mortem(traceback):
-    """The debugger at the innermost frame of the program's own, if this process has one."""
+def post_mortem(_kind, _error, traceback):
+    """The debugger at the innermost frame of the program's own."""
     global _stops
-    if os.getpid() != _pid or traceback is None:
-        return
     _stops += 1
     sys.settrace(None)
     _take_input()

@@ -6,6 +6,7 @@ import sys
 from deja import engine
 
 _MAX_FRAMES = 20
+_MOST_HEAD, _MOST_END = 200, 200  # characters of a long text: what a loader worker raised stands at its end
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _installed = False
@@ -38,4 +39,8 @@ def _text(kind, error, traceback):
         if not code.co_filename.startswith(_HERE):
             frames.append(f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}")
         traceback = traceback.tb_next
-    return f"exception {kind.__name__}: {str(error)[:400]}; " + ", ".join(frames[: -_MAX_FRAMES - 1 : -1])
+    return f"exception {kind.__name__}: {_shortened(str(error))}; " + ", ".join(frames[: -_MAX_FRAMES - 1 : -1])
+
+
+def _shortened(text):
+    return text if len(text) <= _MOST_HEAD + _MOST_END else f"{text[:_MOST_HEAD]} … {text[-_MOST_END:]}"

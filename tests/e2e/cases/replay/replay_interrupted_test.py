@@ -4,6 +4,7 @@ import os
 import pty
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,23 @@ LOOP = "import signal, sys\n{}\nprint('loops', flush=True)\nwhile True: pass\n"
 # A child of a child in a session of its own, whose parent is gone; it stays in a loop, too.
 ORPHAN = ("import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() != 0: os._exit(0)\n    while True: pass\n"
           "os.wait()")
+# As a loader's: they end when the program has closed its end of their pipe.
+WORKERS = """\
+import os
+ready, end = os.pipe(), os.pipe()
+for _ in range(2):
+    if os.fork() == 0:
+        os.close(end[1])
+        os.write(ready[1], b"r")
+        os.read(end[0], 1)
+        os._exit(0)
+for _ in range(2):
+    os.read(ready[0], 1)
+os.sync()
+os.close(end[1])
+for _ in range(2):
+    os.wait()
+"""
 DEAF = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
@@ -134,6 +152,51 @@ class Interrupted(harness.DejaTest):
             os.kill(process.pid, signal.SIGHUP)
             self.assertEqual(self.finish(process).code, 128 + signal.SIGHUP)
         self.assertNothingIsLeft()
+
+    def program(self):
+        """Processes of the replayed program."""
+        return {pid for pid, line in command_lines().items() if f" {self.dir} " in line and line.startswith(sys.executable)}
+
+    def await_program(self, size, others=frozenset()):
+        """Returns its processes once there are `size` of them, none of `others` among them."""
+        for _ in range(600):
+            found = self.program()
+            if len(found) == size and not found & others:
+                return found
+            time.sleep(0.1)
+        self.fail(f"there are {found}, not {size} others than {others}")
+
+    def test_gdb_that_starts_again_and_gdb_that_is_killed(self):
+        """Workers of a loader never learn that their parent is gone: all that they ask of it is served."""
+        if shutil.which("gdb") is None:
+            self.skipTest("gdb is not installed")
+        self.checked(self.record_single(sys.executable, "-c", WORKERS, self.dir))
+        self.temporary = self.dir / "tmp"
+        self.temporary.mkdir()
+        for how in "quit", "kill":
+            with self.subTest(how=how):
+                process = self.start([harness.DEJA, "replay", self.trace_path(), "--gdb"], env={"TMPDIR": self.temporary},
+                                     stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
+                process.stdin.write(b"break sync\n")
+                found = frozenset()
+                for _ in range(2):
+                    process.stdin.write(b"run\n")
+                    found = self.await_program(3, found)  # the program and its two workers
+                process.stdin.write(b"kill\n")
+                self.await_program(0)
+                process.stdin.write(b"run\n")
+                self.await_program(3)
+                if how == "quit":
+                    process.stdin.close()
+                else:
+                    guardian, = children_of(process.pid)
+                    worker, = children_of(guardian)
+                    gdb = next(pid for pid in children_of(worker) if "deja_gdb" in command_lines()[pid])
+                    os.kill(gdb, signal.SIGKILL)
+                self.assertEqual(process.wait(timeout=harness.DEFAULT_TIMEOUT), 0 if how == "quit" else 128 + signal.SIGKILL)
+                process.stdout.close()
+                self.assertNothingIsLeft()
+                self.assertEqual(self.program(), set())
 
 
 if __name__ == "__main__":

@@ -72,6 +72,18 @@ class TorchFailures(TorchTest):
         self.assertRegex(run.stdout, "rank 0 .*Error .*127.0.0.1")
         self.assertRanksReplay(run, 2)
 
+    def test_an_exception_of_several_lines(self):
+        """It is shown in one, and the debugger to use is Python's."""
+        script = self.dir / "bad.py"
+        script.write_text("import torch, torch.distributed as dist\ndist.init_process_group('gloo')\ndist.all_reduce(torch.ones(1))\n"
+                          "if dist.get_rank() == 1: raise ValueError('first line\\n  middle\\nlast line')\n")
+        run = self.record(PYTHON, [script], n=2)
+        text = r"exit 1, ValueError: first line … last line at bad\.py:4 in <module>"
+        self.assertRegex(run.stderr, rf"deja: rank 1: {text}")
+        self.assertRegex(run.stderr, r"\ndeja: +deja replay \S+ --rank 1 --pdb +it failed first\n")
+        again = self.replay(1, options=("--edited",))
+        self.assertRegex(again.stdout, rf"the recorded failure \({text}.*\) comes again: {text}; ")
+
     def test_an_uncaught_exception_of_c_plus_plus(self):
         replayed = self.assertEndsAgain("terminate", 134, r"exit 1, RuntimeError: .* at distributed_c10d\.py:\d+ in barrier, in step 2, after c10d_barrier #4",
                                         r"SIGABRT at ends\.py:19 in end, in step 2, after c10d_allreduce #3")

@@ -61,6 +61,19 @@ TEST(RankSummaryTest, AnExceptionIsFoundBeforeOtherNotes) {
   EXPECT_EQ(folder.Summary().exception, "ValueError: no data at train.py:57 in main");
 }
 
+TEST(RankSummaryTest, AnExceptionOfSeveralLinesIsShownInOne) {
+  EXPECT_EQ(ExceptionText("exception KeyError: Caught KeyError in DataLoader worker process 0.\n"
+                          "Original Traceback:\n  File \"x.py\", line 3\nKeyError: 'a; b'\n; "
+                          "data.py:7 in get, train.py:9 in main"),
+            "KeyError: Caught KeyError in DataLoader worker process 0. … KeyError: 'a; b' at "
+            "data.py:7 in get");
+  EXPECT_EQ(ExceptionText("exception ValueError: one; train.py:5 in <module>"),
+            "ValueError: one at train.py:5 in <module>");
+  EXPECT_EQ(ExceptionText("exception ValueError: \r\n\ttwo\t; train.py:5 in <module>"),
+            "ValueError: … two at train.py:5 in <module>");
+  EXPECT_EQ(ExceptionText("exception ValueError: no frames\nlast"), "ValueError: no frames … last");
+}
+
 TEST(RankSummaryTest, EventsOfTheLogHaveNoNumberedThread) {
   WrittenRank folder;
   folder.Begin();
