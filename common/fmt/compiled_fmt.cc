@@ -1,5 +1,5 @@
-// What fmt's headers declare and another translation unit has to define. Its templates that the headers
-// call extern are those of fmt/format.h.
+// What fmt's headers declare and another translation unit has to define. Its templates that the
+// headers call extern are those of fmt/format.h.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
