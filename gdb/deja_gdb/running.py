@@ -9,6 +9,8 @@ from .state import (END, OFFSET_COMM, OFFSET_EXIT, OFFSET_KEEP_IMAGES, OFFSET_NA
                     State, address_of_symbol, is_running)
 from .text import say
 
+OWN_THREAD = "deja-replay"  # common/runtime/own_thread_name.h
+
 NO_CONDITIONS = {OFFSET_NEXT: ("I", 0), OFFSET_NAN: ("I", 0), OFFSET_COMM: ("I", 0), OFFSET_SEQ: ("Q", 0),
                  OFFSET_STEP: ("Q", 0), OFFSET_EXIT: ("I", 0)}
 
@@ -173,7 +175,10 @@ def say_why():
 
 
 def show_program():
-    """The program's frame instead of Deja's."""
+    """The program's frame instead of Deja's; of its first thread, where a thread of Deja's own has found the end."""
+    if gdb.selected_thread().name == OWN_THREAD:
+        inferior = gdb.selected_inferior()
+        next(thread for thread in inferior.threads() if thread.ptid[1] == inferior.pid).switch()
     frame = program_frame()
     if frame is not None:
         frame.select()

@@ -127,6 +127,11 @@ std::span<const ParkedPart> ListParked(ParkedThreads& out) {
     syscall(SYS_futex, &g_show_end, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
     for (;;) pause();
   }
+  if (deja_replay_state.watched != 0) {
+    // The program is in calls that are not recorded, or computes: gdb shows its first thread.
+    ThreadState none;
+    session.stops().Stop(none, kDejaStopEnd, text, {}, 0);
+  }
   EndProcess(0);
 }
 

@@ -71,6 +71,16 @@ class Gdb(harness.DejaTest):
         run = self.gdb("deja until seq 41", "deja where")
         self.assertIn("#41 of comm 0", run.stdout)
 
+    def test_the_end_of_a_killed_program_that_makes_no_call(self):
+        """No thread of the program stands in a call of Deja's: one of Deja's own finds that the end is reached."""
+        self.record_single(sys.executable, "-c", "import os, time; print(os.urandom(4)); time.sleep(1); os.kill(os.getpid(), 9)")
+        run = self.gdb("run", "deja where", "bt", "continue", rank=0)
+        self.assertIn("deja: the end of the recording\n", run.stdout)
+        self.assertIn("the recording ends with: SIGKILL", run.stdout)
+        self.assertRegex(run.stdout, r"#\d+ .*(clock_nanosleep|time_sleep|select)")
+        self.assertRegex(run.stdout, r"#\d+ .*\bmain\b")
+        self.assertNotIn("deja_replay_stop", run.stdout)
+
     def test_the_first_nan_on_another_rank_is_seen_where_it_arrives(self):
         self.checked(self.record("replay_trainer", ["--fault", "nan", "--fault-rank", "1"]))
         run = self.gdb("deja until nan", "deja tensor recv 18", rank=3)
