@@ -199,8 +199,12 @@ Result<std::unique_ptr<TempFolder>> TempFolder::Make(const std::string& stem,
   std::string path = fs::absolute(base + "/" + stem + "XXXXXX", error).string();
   {
     // A signal that comes in between finds the folder in the list.
-    const std::lock_guard<std::mutex> lock(TheOwnFolders().mutex);
+    std::unique_lock<std::mutex> lock(TheOwnFolders().mutex);
     WatchSignals();
+    if (g_ending) {  // the folders of the list may be gone already
+      lock.unlock();
+      AwaitEndBySignal();
+    }
     if (mkdtemp(path.data()) == nullptr)
       return FailErrno("making a temporary folder " + path + hint, errno);
     TheOwnFolders().paths.push_back(path);

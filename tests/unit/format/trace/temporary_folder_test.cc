@@ -77,6 +77,17 @@ TEST_F(TemporaryFolderTest, ASignalThatEndsTheProcessRemovesIt) {
   }
 }
 
+TEST_F(TemporaryFolderTest, NoFolderIsMadeOnceASignalEndsTheProcess) {
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = Start([] {
+      for (;;) (void)TempFolder::Make();
+    });
+    kill(child, SIGTERM);
+    EXPECT_EQ(WTERMSIG(EndOf(child)), SIGTERM);
+    ASSERT_EQ(Folders(), 0u);
+  }
+}
+
 TEST_F(TemporaryFolderTest, ASignalThatIsIgnoredDoesNothing) {
   signal(SIGHUP, SIG_IGN);
   const pid_t child = Start([] {});
