@@ -151,7 +151,7 @@ void ReplayerEngine::OnExit(int code, preload::ExitHow how) {
   // After vfork the child speaks with its parent's memory.
   if (session == nullptr || OwnPid() != live_pid) return;
   ReportExit(*session, code, how);
-  if (how == preload::ExitHow::kExec) GiveUpRank(scratch);
+  if (how == preload::ExitHow::kExec && live_pid == root_pid) GiveUpRank(scratch);
 }
 
 }  // namespace deja::replayer

@@ -27,6 +27,23 @@ int Holder(const std::string& path) {
   return n > 0 ? atoi(text) : 0;
 }
 
+// A file of the calling process's own that names the holder; empty: it cannot be written. The claim
+// is never seen half written, or another process would take it for one whose process is gone.
+std::string WriteOwn(const std::string& scratch, int holder) {
+  std::string path = ClaimPath(scratch) + "." + std::to_string(OwnPid());
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return {};
+  const std::string text = std::to_string(holder);
+  const bool ok = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(fd);
+  return ok ? path : std::string();
+}
+
+void PutHolder(const std::string& scratch, int holder) {
+  const std::string own = WriteOwn(scratch, holder);
+  if (!own.empty()) rename(own.c_str(), ClaimPath(scratch).c_str());
+}
+
 }  // namespace
 
 int OwnPid() {
@@ -35,45 +52,28 @@ int OwnPid() {
 
 bool ClaimRank(const std::string& scratch) {
   const std::string path = ClaimPath(scratch);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0) {
-      char text[16];
-      const int n = snprintf(text, sizeof text, "%d", OwnPid());
-      const bool ok = write(fd, text, static_cast<size_t>(n)) == n;
-      close(fd);
-      return ok;
-    }
-    const int holder = Holder(path);
-    if (holder != 0 && syscall(SYS_kill, holder, 0) == 0) return false;
-    if (holder != 0 && errno == EPERM) return false;
+  const int holder = Holder(path);
+  if (holder != 0) {
+    if (syscall(SYS_kill, holder, 0) == 0 || errno == EPERM) return false;
     unlink(path.c_str());
   }
-  return false;
+  const std::string own = WriteOwn(scratch, OwnPid());
+  if (own.empty()) return false;
+  const bool is_first = link(own.c_str(), path.c_str()) == 0;
+  unlink(own.c_str());
+  return is_first;
 }
 
 int ClaimHolder(const std::string& scratch) {
   return Holder(ClaimPath(scratch));
 }
 
-namespace {
-
-void WriteHolder(const std::string& scratch, int pid) {
-  const int fd = open(ClaimPath(scratch).c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-  if (fd < 0) return;
-  const std::string text = std::to_string(pid);
-  [[maybe_unused]] const ssize_t n = write(fd, text.data(), text.size());
-  close(fd);
-}
-
-}  // namespace
-
 void HoldClaim(const std::string& scratch) {
-  WriteHolder(scratch, OwnPid());
+  PutHolder(scratch, OwnPid());
 }
 
 void GiveUpRank(const std::string& scratch) {
-  WriteHolder(scratch, 1);  // which never goes away
+  PutHolder(scratch, 1);  // which never goes away
 }
 
 }  // namespace deja::replayer
