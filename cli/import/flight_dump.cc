@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
@@ -60,11 +61,21 @@ std::string Text(const nlohmann::json& object, const char* key) {
   return it->is_number_integer() ? fmt::format("{}", it->get<int64_t>()) : "";
 }
 
+// The nearest number of its type to any number that a file may have.
+uint64_t Whole(const nlohmann::json& number) {
+  if (number.is_number_unsigned()) return number.get<uint64_t>();
+  if (!number.is_number_float())
+    return static_cast<uint64_t>(std::max<int64_t>(number.get<int64_t>(), 0));
+  constexpr double kBeyond = 0x1p64;
+  const double value = number.get<double>();
+  if (value >= kBeyond) return std::numeric_limits<uint64_t>::max();
+  return value > 0 ? static_cast<uint64_t>(value) : 0;
+}
+
 std::optional<uint64_t> Number(const nlohmann::json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_number()) return std::nullopt;
-  if (it->is_number_float()) return static_cast<uint64_t>(std::max(it->get<double>(), 0.0));
-  return static_cast<uint64_t>(std::max<int64_t>(it->get<int64_t>(), 0));
+  return Whole(*it);
 }
 
 bool IsTrue(const nlohmann::json& object, const char* key) {
@@ -100,7 +111,7 @@ uint64_t CountIn(const nlohmann::json& entry, const char* key) {
   for (const auto& tensor : *sizes) {
     if (!tensor.is_array()) continue;
     uint64_t count = 1;
-    for (const auto& size : tensor) count *= size.is_number() ? size.get<uint64_t>() : 1;
+    for (const auto& size : tensor) count *= size.is_number() ? Whole(size) : 1;
     all += count;
   }
   return all;

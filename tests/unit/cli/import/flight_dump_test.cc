@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -119,6 +121,20 @@ TEST_F(FlightDumpTest, AJobThatIsWellHasNoFinding) {
     Write(rank, {Entry(1, "gloo:all_reduce", true), Entry(2, "gloo:barrier", true)});
   Import();
   EXPECT_TRUE(CheckIt().findings.empty());
+}
+
+TEST_F(FlightDumpTest, NumbersThatNoClockTellsAreReadAsTheNearest) {
+  std::vector<nlohmann::json> entries = {Entry(1, "gloo:all_reduce", true)};
+  const auto created = [&](double time) {
+    entries[0]["time_created_ns"] = time;
+    entries[0]["input_sizes"] = {{time, 3}};
+    Write(0, entries);
+    const auto dump = ReadFlightDump(folder_ + "/rank_0");
+    return dump && !dump->entries.empty() ? dump->entries[0].created_ns : 1;
+  };
+  EXPECT_EQ(created(1.7e28), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(created(-1.5), 0u);
+  EXPECT_EQ(created(2e18), 2'000'000'000'000'000'000u);
 }
 
 TEST_F(FlightDumpTest, ARankTwiceOrNoDumpIsRefused) {
