@@ -10,7 +10,7 @@ import gdb
 
 from .images import no_notifications
 
-LARGE = 1 << 20  # bytes of a file that takes gdb noticeably long
+LARGE = 8 << 20  # bytes of a file that takes gdb noticeably longer to read than to name
 
 
 def large_files():
