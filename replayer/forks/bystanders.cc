@@ -79,7 +79,7 @@ void OnSignal(int signal, siginfo_t* info, void* frame) {
     Seat& seat = g_seats[i];
     if (seat.thread.tid != tid) continue;
     const bool can = seat.thread.Note(static_cast<ucontext_t*>(frame));
-    const bool waits = seat.thread.WaitsInACall();
+    const bool waits = seat.thread.StandsAtACall();
     const Answer answer = !can ? Answer::kCannot : (waits ? Answer::kWaits : Answer::kComputes);
     __atomic_store_n(&seat.answer, Pack(stop, answer), __ATOMIC_RELEASE);
     AwaitGate(g_gate, stop);

@@ -131,14 +131,13 @@ bool StoppedThread::Note(ucontext_t* frame) {
          RawSyscall(SYS_prctl, PR_GET_NAME, AsLong(name_)) == 0;
 }
 
-bool StoppedThread::WaitsInACall() {
+bool StoppedThread::StandsAtACall() {
   greg_t* registers = frame_->uc_mcontext.gregs;
   const auto* at = reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
   // The kernel has put it before the call again.
   if (std::memcmp(at, kSyscall, sizeof kSyscall) == 0) return true;
-  if (registers[REG_RAX] != -EINTR ||
-      std::memcmp(at - sizeof kSyscall, kSyscall, sizeof kSyscall) != 0)
-    return false;
+  if (std::memcmp(at - sizeof kSyscall, kSyscall, sizeof kSyscall) != 0) return false;
+  if (registers[REG_RAX] != -EINTR) return true;
   const unsigned char* move = at - sizeof kSyscall - kMoveSize;
   int32_t call = -1;
   if (*move == kMoveToEax) std::memcpy(&call, move + 1, sizeof call);

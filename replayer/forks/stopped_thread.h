@@ -23,9 +23,9 @@ class StoppedThread {
   static void Prepare();
   // On the thread itself, in the handler of the signal. False: something of it cannot be had.
   bool Note(ucontext_t* frame);
-  // It stood in a system call in which it waits. That call begins once more when the handler
-  // returns, in this process and in a copy: the program sees no EINTR.
-  bool WaitsInACall();
+  // It was in a system call, or had just left one. If it waited there, the call begins once more
+  // when the handler returns, in this process and in a copy: the program sees no EINTR.
+  bool StandsAtACall();
   // In the copy, on any thread. The thread's new number; negative: an errno. The thread waits for
   // the gate, and goes on where the handler would have returned to.
   long MakeAgain(const uint32_t* gate, uint32_t open);

@@ -43,6 +43,11 @@ __attribute__((noinline)) void Tell(int rank, const char* what, int number, uint
               static_cast<unsigned long>(others));
 }
 
+__attribute__((noinline)) uint64_t WorkOn(uint64_t value) {
+  t_own = Mix(t_own, value);
+  return t_own;
+}
+
 // Work for several threads at once, as a pool of OpenMP does it.
 class Pool {
  public:
@@ -74,8 +79,7 @@ class Pool {
       more_.wait(lock, [&] { return round_ != seen; });
       seen = round_;
       more = value_ != 0;
-      t_own = Mix(t_own, value_ + static_cast<uint64_t>(number));
-      results_[number] = t_own;
+      results_[number] = WorkOn(value_ + static_cast<uint64_t>(number));
       if (--left_ == 0) done_.notify_one();
     }
   }
@@ -111,8 +115,7 @@ class Echo {
     for (bool more = true; more;) {
       while (sem_wait(&wake_) != 0) std::exit(3);  // an EINTR would be Deja's
       more = asked_ != 0;
-      t_own = Mix(t_own, asked_);
-      answer_ = t_own;
+      answer_ = WorkOn(asked_);
       answers_.fetch_add(1);
       answers_.notify_all();
     }
@@ -167,7 +170,7 @@ int main(int argc, char** argv) {
         });
       trail = Mix(trail, pool.Give(static_cast<uint64_t>(step) + 1));
       others = Mix(others, echo.Ask(trail | 1));
-      std::thread([&] { trail = Mix(trail, ++t_own); }).join();
+      std::thread([&] { trail = Mix(trail, WorkOn(trail)); }).join();
       CHECK(ncclAllReduce(values.data(), values.data(), kSize, ncclFloat, ncclSum, comm, nullptr));
       for (float& value : values) value = value / 2 + 1;
       trail = Mix(trail, static_cast<uint64_t>(values[0] * 1000));
