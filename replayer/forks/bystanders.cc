@@ -15,6 +15,7 @@
 #include "common/runtime/raw_syscall.h"
 #include "replayer/forks/as_long.h"
 #include "replayer/forks/stopped_thread.h"
+#include "replayer/report/living_threads.h"
 
 namespace deja::replayer {
 namespace {
@@ -208,6 +209,10 @@ Reason StopOnce() {
 Bystanders::Stop::Stop() {
   StoppedThread::Prepare();
   g_stopper = static_cast<int>(RawSyscall(SYS_gettid));
+  if (const uint64_t threads = LivingThreads(); threads > kMaxThreads) {
+    reason_ = Reason::Of("it has %lu threads", static_cast<unsigned long>(threads));
+    return;
+  }
   for (int i = 0; i < kAttempts; ++i) {
     reason_ = StopOnce();
     if (reason_.empty()) return;

@@ -1,7 +1,6 @@
 #include "replayer/forks/fork_folder.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,10 +19,12 @@ namespace {
 constexpr uint64_t kMaxBytes = 64 << 20;
 constexpr uint64_t kMaxFiles = 2000;
 constexpr int kMaxDepth = 32;
-constexpr int kDescriptors = 8;
 
-std::string FolderOf(const std::string& scratch, uint64_t number) {
-  return scratch + kForkFolders + "/" + std::to_string(number);
+using Path = char[PATH_MAX];
+
+void FolderOf(const std::string& scratch, uint64_t number, Path& path) {
+  snprintf(path, sizeof path, "%s%s/%lu", scratch.c_str(), kForkFolders,
+           static_cast<unsigned long>(number));
 }
 
 int OpenAt(int folder, const char* name, int flags, mode_t mode = 0) {
@@ -31,29 +32,62 @@ int OpenAt(int folder, const char* name, int flags, mode_t mode = 0) {
       RawSyscall(SYS_openat, folder, AsLong(name), flags | O_CLOEXEC, static_cast<long>(mode)));
 }
 
+bool IsDots(const char* name) {
+  return std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0;
+}
+
+// Appends a name to a path. Back to what it was when this goes.
+class Appended {
+ public:
+  Appended(Path& path, const char* name) : path_(path), size_(std::strlen(path)) {
+    snprintf(path + size_, sizeof path - size_, "/%s", name);
+  }
+  ~Appended() { path_[size_] = '\0'; }
+  Appended(const Appended&) = delete;
+  Appended& operator=(const Appended&) = delete;
+
+ private:
+  Path& path_;
+  size_t size_;
+};
+
+// The folder `path`, and all that is in it.
+void Remove(Path& path, int depth = 0) {
+  if (depth == kMaxDepth) return;
+  ForEachEntry(path, [&](const char* name, int folder) {
+    if (IsDots(name) || RawSyscall(SYS_unlinkat, folder, AsLong(name), 0) == 0) return true;
+    const Appended inner(path, name);
+    Remove(path, depth + 1);
+    return true;
+  });
+  RawSyscall(SYS_unlinkat, AT_FDCWD, AsLong(path), AT_REMOVEDIR);
+}
+
 // Of one folder into another, which is empty.
 class Copy {
  public:
-  // `skipped`: a name in the topmost folder.
-  explicit Copy(const char* skipped) : skipped_(skipped) {}
-  Reason Folder(const char* from, int to, int depth = 0) {
-    if (depth == kMaxDepth) return Reason::Of("the program has made folders within folders");
+  explicit Copy(const std::string& from) {
+    snprintf(path_, sizeof path_, "%s", from.c_str());
+  }
+  // But for a name in the topmost folder.
+  Reason Into(int to, const char* skipped = "", int depth = 0) {
+    if (depth == kMaxDepth) return Reason::Of("%s is too deep", path_);
     Reason reason;
-    const bool opened = ForEachEntry(from, [&](const char* name, int folder) {
-      const bool skips = std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0 ||
-                         (depth == 0 && std::strcmp(name, skipped_) == 0);
-      if (!skips) reason = One(folder, name, to, depth);
+    const bool opened = ForEachEntry(path_, [&](const char* name, int folder) {
+      if (IsDots(name) || std::strcmp(name, skipped) == 0) return true;
+      const Appended inner(path_, name);
+      reason = One(folder, name, to, depth);
       return reason.empty();
     });
-    return opened ? reason : Reason::Of("reading %.120s failed", from);
+    return opened ? reason : Reason::Of("reading %s failed", path_);
   }
 
  private:
   Reason One(int folder, const char* name, int to, int depth) {
     struct stat info {};
-    bool ok = RawSyscall(SYS_newfstatat, folder, AsLong(name), AsLong(&info),
-                         AT_SYMLINK_NOFOLLOW) == 0;
-    if (ok && S_ISDIR(info.st_mode)) return Within(folder, name, to, depth, info);
+    bool ok =
+        RawSyscall(SYS_newfstatat, folder, AsLong(name), AsLong(&info), AT_SYMLINK_NOFOLLOW) == 0;
+    if (ok && S_ISDIR(info.st_mode)) return Within(name, to, depth, info);
     if (ok && S_ISREG(info.st_mode)) {
       bytes_ += static_cast<uint64_t>(info.st_size);
       if (++files_ > kMaxFiles || bytes_ > kMaxBytes)
@@ -62,24 +96,18 @@ class Copy {
     } else if (ok && S_ISLNK(info.st_mode)) {
       ok = Link(folder, name, to);
     } else if (ok) {
-      return Reason::Of("%.100s is no file that can be copied", name);
+      return Reason::Of("%s is no file that can be copied", path_);
     }
-    return ok ? Reason() : Reason::Of("copying %.100s failed", name);
+    return ok ? Reason() : Reason::Of("copying %s failed", path_);
   }
 
-  Reason Within(int folder, const char* name, int to, int depth, const struct stat& info) {
-    const int from = OpenAt(folder, name, O_RDONLY | O_DIRECTORY);
+  Reason Within(const char* name, int to, int depth, const struct stat& info) {
     RawSyscall(SYS_mkdirat, to, AsLong(name), 0700);
     const int made = OpenAt(to, name, O_RDONLY | O_DIRECTORY);
-    Reason reason = Reason::Of("copying %.100s failed", name);
-    if (from >= 0 && made >= 0) {
-      char path[32];
-      snprintf(path, sizeof path, "/proc/self/fd/%d", from);
-      reason = Folder(path, made, depth + 1);
-      RawSyscall(SYS_fchmod, made, (info.st_mode & 07777) | 0700);
-    }
-    if (from >= 0) RawSyscall(SYS_close, from);
-    if (made >= 0) RawSyscall(SYS_close, made);
+    if (made < 0) return Reason::Of("copying %s failed", path_);
+    const Reason reason = Into(made, "", depth + 1);
+    RawSyscall(SYS_fchmod, made, (info.st_mode & 07777) | 0700);
+    RawSyscall(SYS_close, made);
     return reason;
   }
 
@@ -107,35 +135,33 @@ class Copy {
     return RawSyscall(SYS_symlinkat, AsLong(buffer_), to, AsLong(name)) == 0;
   }
 
-  const char* skipped_;
+  Path path_;
   uint64_t bytes_ = 0;
   uint64_t files_ = 0;
   char buffer_[1 << 15];
 };
 
-int RemoveOne(const char* path, const struct stat*, int, FTW*) {
-  return remove(path);
-}
-
 }  // namespace
 
 Reason KeepFolder(const std::string& scratch, uint64_t number) {
-  char path[PATH_MAX];
+  Path path;
   snprintf(path, sizeof path, "%s%s", scratch.c_str(), kForkFolders);
   RawSyscall(SYS_mkdirat, AT_FDCWD, AsLong(path), 0700);
-  snprintf(path, sizeof path, "%s%s/%lu", scratch.c_str(), kForkFolders,
-           static_cast<unsigned long>(number));
+  FolderOf(scratch, number, path);
+  Remove(path);
   RawSyscall(SYS_mkdirat, AT_FDCWD, AsLong(path), 0700);
   const int to = OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
-  if (to < 0) return Reason::Of("making %.120s failed", path);
-  Copy copy(kForkFolders + 1);
-  const Reason reason = copy.Folder(scratch.c_str(), to);
+  if (to < 0) return Reason::Of("making %s failed", path);
+  const Reason reason = Copy(scratch).Into(to, kForkFolders + 1);
   RawSyscall(SYS_close, to);
+  if (!reason.empty()) Remove(path);
   return reason;
 }
 
 void RemoveKeptFolder(const std::string& scratch, uint64_t number) {
-  nftw(FolderOf(scratch, number).c_str(), RemoveOne, kDescriptors, FTW_PHYS | FTW_DEPTH);
+  Path path;
+  FolderOf(scratch, number, path);
+  Remove(path);
 }
 
 }  // namespace deja::replayer

@@ -14,7 +14,7 @@ namespace deja::replayer {
 // Where all of them are, within the replay's folder.
 inline constexpr char kForkFolders[] = "/images";
 
-// Copies the replay's folder, but not its images, to that of image `number`, which is not there.
+// Copies the replay's folder, but not its images, to that of image `number`, which is replaced.
 // Empty: done. Else why not: it is more than an image should cost, or cannot be copied. Other
 // threads may be stopped: it takes no lock and allocates nothing.
 Reason KeepFolder(const std::string& scratch, uint64_t number);

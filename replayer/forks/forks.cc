@@ -74,7 +74,6 @@ Reason Forks::Prepare() {
   if (syscall(SYS_gettid) != syscall(SYS_getpid))
     return Reason::Of("its steps are on another thread");
   payloads_.StopReadingAhead();
-  RemoveKeptFolder(scratch_, deja_replay_state.image_number + 1);
   return files_.Note(scratch_);
 }
 

@@ -156,6 +156,7 @@ void StoppedThread::Begin(StoppedThread* self) {
   RawSyscall(SYS_prctl, PR_SET_NAME, AsLong(self->name_));
   if (self->processors_size_ > 0)
     RawSyscall(SYS_sched_setaffinity, 0, self->processors_size_, AsLong(self->processors_));
+  OpenGate(self->is_ready_, 1);
   AwaitGate(*self->gate_, self->open_);
   // As the handler's return: the kernel takes everything from the frame.
   asm volatile(
@@ -172,6 +173,7 @@ void StoppedThread::Begin(StoppedThread* self) {
 long StoppedThread::MakeAgain(const uint32_t* gate, uint32_t open) {
   gate_ = gate;
   open_ = open;
+  is_ready_ = 0;
   // What the handler had on the stack is not needed any more.
   auto top = (reinterpret_cast<uintptr_t>(frame_) - kRedZone) & ~uintptr_t{63};
   void** stack = reinterpret_cast<void**>(top) - 2;
@@ -179,7 +181,9 @@ long StoppedThread::MakeAgain(const uint32_t* gate, uint32_t open) {
   stack[1] = this;
   constexpr long kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
                           CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-  return CloneThread(kFlags, stack, tid_address_, fs_);
+  const long made = CloneThread(kFlags, stack, tid_address_, fs_);
+  if (made > 0) AwaitGate(is_ready_, 1);
+  return made;
 }
 #endif
 

@@ -26,8 +26,8 @@ class StoppedThread {
   // It was in a system call, or had just left one. If it waited there, the call begins once more
   // when the handler returns, in this process and in a copy: the program sees no EINTR.
   bool StandsAtACall();
-  // In the copy, on any thread. The thread's new number; negative: an errno. The thread waits for
-  // the gate, and goes on where the handler would have returned to.
+  // In the copy, on any thread. The thread's new number; negative: an errno. The thread is as it
+  // was, waits for the gate, and goes on where the handler would have returned to.
   long MakeAgain(const uint32_t* gate, uint32_t open);
 
   int tid = 0;
@@ -46,6 +46,7 @@ class StoppedThread {
   long processors_size_ = 0;
   const uint32_t* gate_ = nullptr;
   uint32_t open_ = 0;
+  uint32_t is_ready_ = 0;  // 1: it waits for the gate
 };
 
 }  // namespace deja::replayer
