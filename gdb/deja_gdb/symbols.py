@@ -1,7 +1,7 @@
 """Symbols of large libraries, which gdb forgets with each program and would read again from their files.
 
-A second inferior without a process names the same files while gdb changes from one process to the next: gdb shares
-what it has read of a file among all inferiors that name it.
+A second inferior without a process names the same files while gdb changes from one process to the next. Inferiors that
+name a file share what gdb has read of it.
 """
 import contextlib
 import os
@@ -37,7 +37,11 @@ def kept():
         return
     own = gdb.selected_inferior().num
     before = {inferior.num for inferior in gdb.inferiors()}
-    gdb.execute("add-inferior -no-connection", to_string=True)
+    try:
+        gdb.execute("add-inferior -no-connection", to_string=True)
+    except gdb.error:  # before gdb 10: they are read again, then
+        yield
+        return
     holder = next(inferior.num for inferior in gdb.inferiors() if inferior.num not in before)
     with no_notifications():
         gdb.execute(f"inferior {holder}", to_string=True)

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kSignal = 33;  // glibc's SIGSETXID: sigfillset and sigprocmask leave it out
 constexpr size_t kMaxThreads = 256;
-constexpr int kAttempts = 4;                      // until all of them wait at once
+constexpr int kAttempts = 4;  // until all of them wait at once
 constexpr timespec kBetweenAttempts{0, 3'000'000};
 constexpr timespec kLook{0, 1'000'000};
 constexpr int kPatience = 1000;  // looks, until a thread does not answer
@@ -30,7 +30,7 @@ constexpr long kMaskSize = 8;
 
 enum class Answer : uint32_t { kNone, kWaits, kComputes, kCannot, kGone };
 
-// Of one thread, as long as it lives: a signal that has been given up for lost may still arrive.
+// A thread's, as long as it lives: a signal that has been given up for lost may still arrive.
 struct Seat {
   StoppedThread thread;
   int old_tid = 0;
@@ -39,7 +39,7 @@ struct Seat {
 };
 
 Seat g_seats[kMaxThreads];
-int g_stopper = 0;  // the thread that stops the others
+int g_stopper = 0;          // the thread that stops the others
 uint32_t g_seated = 0;      // the first of them have been used; atomic
 uint32_t g_stops = 0;       // so far
 uint32_t g_stop = 0;        // the one under way; 0: none; atomic

@@ -70,8 +70,7 @@ bool HasChildren() {
 class Lines {
  public:
   explicit Lines(const char* path)
-      : fd_(static_cast<int>(
-            Raw(SYS_openat, AT_FDCWD, AsLong(path), O_RDONLY | O_CLOEXEC))) {}
+      : fd_(static_cast<int>(Raw(SYS_openat, AT_FDCWD, AsLong(path), O_RDONLY | O_CLOEXEC))) {}
   ~Lines() {
     if (fd_ >= 0) Raw(SYS_close, fd_);
   }
@@ -93,8 +92,8 @@ class Lines {
       size_ -= at_;
       std::memmove(text_, begin, size_);
       at_ = 0;
-      const long n = Raw(SYS_read, fd_, AsLong(text_ + size_),
-                         static_cast<long>(sizeof text_ - 1 - size_));
+      const long n =
+          Raw(SYS_read, fd_, AsLong(text_ + size_), static_cast<long>(sizeof text_ - 1 - size_));
       if (n <= 0) return nullptr;
       size_ += static_cast<size_t>(n);
     }
@@ -163,9 +162,8 @@ Reason ForkFiles::NoteOne(int fd, const std::string& scratch) {
   const bool inherited = std::find(inherited_.begin(), inherited_.end(),
                                    std::pair(info.st_dev, info.st_ino)) != inherited_.end();
   if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-    return standard || inherited
-               ? Reason()
-               : Reason::Of("it has %s open (descriptor %d)", path.c_str(), fd);
+    return standard || inherited ? Reason()
+                                 : Reason::Of("it has %s open (descriptor %d)", path.c_str(), fd);
   if (standard && !own) return {};
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   const bool removed = EndsWith(path, " (deleted)");
@@ -224,8 +222,7 @@ Reason ForkFiles::OpenAgain() const {
       char link[32];
       snprintf(link, sizeof link, "/proc/self/fd/%d", file.fd);
       const char* path = file.path.empty() ? link : file.path.c_str();
-      fd = static_cast<int>(Raw(SYS_openat, AT_FDCWD, AsLong(path),
-                                file.flags | O_CLOEXEC));
+      fd = static_cast<int>(Raw(SYS_openat, AT_FDCWD, AsLong(path), file.flags | O_CLOEXEC));
       if (fd < 0) return Reason::Of("reopening: %s: %s", path, strerrordesc_np(-fd));
       if (file.position >= 0) Raw(SYS_lseek, fd, file.position, SEEK_SET);
     }

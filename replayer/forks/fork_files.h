@@ -50,7 +50,7 @@ class ForkFiles {
   Reason NoteOne(int fd, const std::string& scratch);
 
   std::vector<File> files_;
-  std::vector<Seen> seen_;                           // in the order of /proc
+  std::vector<Seen> seen_;                          // in the order of /proc
   std::vector<std::pair<dev_t, ino_t>> inherited_;  // pipes and sockets
 };
 

@@ -63,12 +63,10 @@ void Remove(Path& path, int depth = 0) {
   RawSyscall(SYS_unlinkat, AT_FDCWD, AsLong(path), AT_REMOVEDIR);
 }
 
-// Of one folder into another, which is empty.
+// Copies one folder into another, which is empty.
 class Copy {
  public:
-  explicit Copy(const std::string& from) {
-    snprintf(path_, sizeof path_, "%s", from.c_str());
-  }
+  explicit Copy(const std::string& from) { snprintf(path_, sizeof path_, "%s", from.c_str()); }
   // But for a name in the topmost folder.
   Reason Into(int to, const char* skipped = "", int depth = 0) {
     if (depth == kMaxDepth) return Reason::Of("%s is too deep", path_);

@@ -212,8 +212,7 @@ void Forks::GoOn() {
   }
   if (state.mute != 0) MuteOutput();
   if (!Bystanders::MakeAgain()) GiveUp("a thread of it cannot be made again");
-  for (deja_replay_thread& thread : state.threads)
-    thread.tid = Bystanders::NewNumber(thread.tid);
+  for (deja_replay_thread& thread : state.threads) thread.tid = Bystanders::NewNumber(thread.tid);
   if (listeners_.renumbered != nullptr) listeners_.renumbered(listeners_.context);
   Bystanders::LetGo();
 }

@@ -4,7 +4,7 @@
 // no connections, no memory that others write to, and its other threads wait (bystanders.h). An
 // image sleeps, in the place of the run at which it was made, until gdb attaches to it and writes
 // image_wanted (position.h). Then it leaves another image in its place, and goes on as the program.
-// The files that it had open are opened once more, and its other threads made again. gdb has put
+// The files that it had open are opened once more. Its other threads are made again. gdb has put
 // the replay's folder back to what it was (fork_folder.h).
 //
 // At most kDejaMaxImages, closer together near the present; their memory is the kernel's

@@ -29,11 +29,10 @@ constexpr size_t kRedZone = 128;
 constexpr int kShadowStackStatus = 0x5005;
 
 // Calls that the kernel does not begin again by itself after a handler.
-constexpr long kWaits[] = {SYS_poll,        SYS_ppoll,         SYS_select,
-                           SYS_pselect6,    SYS_epoll_wait,    SYS_epoll_pwait,
-                           SYS_nanosleep,   SYS_futex,         SYS_clock_nanosleep,
-                           SYS_pause,       SYS_rt_sigsuspend, SYS_rt_sigtimedwait,
-                           SYS_semtimedop};
+constexpr long kWaits[] = {
+    SYS_poll,          SYS_ppoll,           SYS_select,    SYS_pselect6,        SYS_epoll_wait,
+    SYS_epoll_pwait,   SYS_nanosleep,       SYS_futex,     SYS_clock_nanosleep, SYS_pause,
+    SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_semtimedop};
 
 // glibc's area for restartable sequences, which the kernel forgets with the thread. Found before a
 // thread is stopped, since looking a name up takes the loader's lock.

@@ -1,6 +1,6 @@
-// A training loop whose other threads wait between its steps, each in a way of its own: for a
-// condition variable, a semaphore, a time, a flag of the C++ library, or the end of another thread.
-// What they do counts in its state. In gdb a replay of it is gone back in by images of the process.
+// A training loop whose other threads wait between its steps. They wait for a condition variable, a
+// semaphore, a time, or the end of another thread. What they do counts in its state. In gdb a
+// replay of it is gone back in by images of the process.
 //
 //   replay_waiting_threads [--steps N] [--computes-at STEP]
 //

@@ -36,8 +36,8 @@ int InImage(Image image) {
     if (!others.reason().empty()) return -1;
     int* tid = nullptr;
     prctl(PR_GET_TID_ADDRESS, &tid);
-    pid = static_cast<pid_t>(syscall(
-        SYS_clone, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, nullptr, nullptr, tid, 0));
+    pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD,
+                                     nullptr, nullptr, tid, 0));
     if (pid == 0) {
       if (!Bystanders::MakeAgain()) syscall(SYS_exit_group, 100);
       Bystanders::LetGo();
@@ -129,8 +129,7 @@ TEST(Bystanders, AThreadIsKnownByItsNewNumber) {
   const int problem = InImage([&] {
     if (pthread_kill(adder.handle(), 0) != 0) return 1;
     char name[16] = {};
-    if (pthread_getname_np(adder.handle(), name, sizeof name) != 0 ||
-        std::string(name) != "adder")
+    if (pthread_getname_np(adder.handle(), name, sizeof name) != 0 || std::string(name) != "adder")
       return 2;
     return Bystanders::NewNumber(static_cast<int>(self)) == syscall(SYS_gettid) ? 0 : 3;
   });

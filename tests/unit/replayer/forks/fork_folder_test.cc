@@ -76,15 +76,13 @@ TEST_F(ForkFolderTest, AnImageOfTheSameNumberIsReplaced) {
 
 TEST_F(ForkFolderTest, AFileThatCannotBeCopiedIsNamedAndNoFileIsLeft) {
   ASSERT_EQ(mkfifo((scratch_ / "fifo").c_str(), 0600), 0);
-  EXPECT_EQ(Keep(scratch_, 1),
-            (scratch_ / "fifo").string() + " is no file that can be copied");
+  EXPECT_EQ(Keep(scratch_, 1), (scratch_ / "fifo").string() + " is no file that can be copied");
   EXPECT_FALSE(fs::exists(Kept(1)));
 }
 
 TEST_F(ForkFolderTest, MoreThanAnImageShouldHoldIsRefused) {
   fs::resize_file(scratch_ / "out", (64 << 20) + 1);
-  EXPECT_EQ(Keep(scratch_, 1),
-            "the program has written more than an image should hold");
+  EXPECT_EQ(Keep(scratch_, 1), "the program has written more than an image should hold");
   EXPECT_FALSE(fs::exists(Kept(1)));
 }
 
