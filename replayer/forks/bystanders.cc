@@ -228,7 +228,13 @@ Bystanders::Stop::~Stop() {
 }
 
 bool Bystanders::MakeAgain() {
+  bool all = true;
 #if defined(__x86_64__)
+  // A thread begins with the mask of this one. No signal, that of the next stop neither, may come
+  // before it has the registers and the mask that it had.
+  const uint64_t every = ~uint64_t{0};
+  uint64_t before = 0;
+  RawSyscall(SYS_rt_sigprocmask, SIG_SETMASK, AsLong(&every), AsLong(&before), kMaskSize);
   for (uint32_t i = 0; i < g_seated; ++i) {
     Seat& seat = g_seats[i];
     seat.old_tid = seat.thread.tid;
@@ -237,11 +243,12 @@ bool Bystanders::MakeAgain() {
       continue;
     }
     const long made = seat.thread.MakeAgain(&g_image_gate, g_stop);
-    if (made < 0) return false;
-    seat.thread.tid = static_cast<int>(made);
+    all = all && made > 0;
+    seat.thread.tid = made > 0 ? static_cast<int>(made) : 0;
   }
+  RawSyscall(SYS_rt_sigprocmask, SIG_SETMASK, AsLong(&before), 0, kMaskSize);
 #endif
-  return true;
+  return all;
 }
 
 void Bystanders::LetGo() {

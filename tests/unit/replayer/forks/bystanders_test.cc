@@ -16,7 +16,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -120,6 +122,22 @@ TEST(Bystanders, AnImageOfAnImage) {
     return inner != 0 ? inner : (adder.Add(7) == 9 ? 0 : 3);
   });
   EXPECT_EQ(problem, 0);
+}
+
+// The next stop comes while some of them have not come to where they were.
+TEST(Bystanders, ThreadsThatAreHardlyThereAgainAreStopped) {
+  std::vector<std::unique_ptr<Adder>> adders;
+  for (int i = 0; i < 12; ++i) adders.push_back(std::make_unique<Adder>());
+  for (const auto& adder : adders) adder->Add(1);
+  for (int i = 0; i < 10; ++i) {
+    const int problem = InImage([&] {
+      for (int stops = 0; stops < 3; ++stops) const Bystanders::Stop others;
+      for (const auto& adder : adders)
+        if (adder->Add(1) != 2) return 2;
+      return 0;
+    });
+    EXPECT_EQ(problem, 0);
+  }
 }
 
 TEST(Bystanders, AThreadIsKnownByItsNewNumber) {
