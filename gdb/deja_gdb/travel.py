@@ -187,7 +187,9 @@ def ways_to(position):
     the next: to change to an image takes longer than many steps."""
     start = session.the.start
     if position.thread == MAIN_THREAD and position.place and position.start is start:
-        before = [image for image in reversed(images.kept()) if image.is_before_place(position.place)]
+        # From one that stands at the position itself nothing is passed.
+        before = [image for image in reversed(images.kept()) if image.is_before_place(position.place)
+                  and not (position.at_place and image.place == position.place)]
         at = 0
         while at < len(before):
             yield start, before[at]
