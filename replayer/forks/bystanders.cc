@@ -143,13 +143,15 @@ Reason AskNewOnes(bool& found) {
     const int tid = atoi(name);
     if (tid <= 0 || tid == self) return true;
     Seat* seat = SeatOf(tid);
-    if (seat == nullptr)
+    if (seat == nullptr) {
       reason = Reason::Of("it has more than %zu threads", kMaxThreads);
-    else if (seat->asked == g_stop)
-      return true;
-    else if (!TakeSignal())
+      return false;
+    }
+    if (seat->asked == g_stop) return true;
+    if (!TakeSignal()) {
       reason = Reason::Of("it has several threads, which cannot be stopped here");
-    if (!reason.empty()) return false;
+      return false;
+    }
     found = true;
     seat->asked = g_stop;
     if (Send(tid) == -ESRCH) seat->answer = Pack(g_stop, Answer::kGone);

@@ -124,7 +124,7 @@ TEST(Bystanders, AnImageOfAnImage) {
   EXPECT_EQ(problem, 0);
 }
 
-// The next stop comes while some of them have not come to where they were.
+// The next stop is made before some of them are where they were.
 TEST(Bystanders, ThreadsThatAreHardlyThereAgainAreStopped) {
   std::vector<std::unique_ptr<Adder>> adders;
   for (int i = 0; i < 12; ++i) adders.push_back(std::make_unique<Adder>());
