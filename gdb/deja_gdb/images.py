@@ -18,6 +18,7 @@ from .text import say
 
 NAME = "deja-image"
 KEPT_FOLDERS = "images"  # replayer/forks/fork_folder.h
+PIPES_FILE = "pipes.table"  # replayer/forks/fork_files.h
 TRAP = 0xCC
 PAGE = 4096
 ENTRY = 8  # of /proc/PID/pagemap
@@ -114,7 +115,7 @@ def wake(image):
 
 @contextlib.contextmanager
 def no_notifications():
-    """`attach` shows where the process is, which is nowhere that anybody asked for. Before gdb 12 it does."""
+    """`attach` and `inferior` show where a process is, which no user asked for. Before gdb 12 they do."""
     try:
         gdb.execute("set suppress-cli-notifications on")
     except gdb.error:
@@ -133,15 +134,18 @@ def go_on_in_image():
 
 def put_folder_back(image):
     folder = session.the.folder
+    kept_folder = os.path.join(folder, KEPT_FOLDERS, str(image.number))
     for name in os.listdir(folder):
+        path = os.path.join(folder, name)
         if name == KEPT_FOLDERS:
             continue
-        path = os.path.join(folder, name)
+        if name == PIPES_FILE and os.path.exists(os.path.join(kept_folder, name)):
+            continue  # the program has it in its memory
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
             os.remove(path)
-    shutil.copytree(os.path.join(folder, KEPT_FOLDERS, str(image.number)), folder, symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(kept_folder, folder, symlinks=True, dirs_exist_ok=True)
 
 
 def remove_traps(pid):

@@ -3,7 +3,7 @@ import contextlib
 
 import gdb
 
-from . import images, session
+from . import images, session, symbols
 from .stacks import is_own, program_frame, stopped_by_deja
 from .state import (END, OFFSET_COMM, OFFSET_EXIT, OFFSET_KEEP_IMAGES, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP, OFFSET_WATCHED, READY,
                     State, address_of_symbol, is_running)
@@ -87,24 +87,26 @@ def restart(checkpoint, start, image=None):
     if image is None:
         checkpoint = session.the.nearest_sound(checkpoint)
     anew = session.the.runs > 0
-    if is_running():
-        if image is None:
-            images.say_why_not(State().no_images)
-        gdb.execute("kill", to_string=True)
+    with symbols.kept():
+        if is_running():
+            if image is None:
+                images.say_why_not(State().no_images)
+            gdb.execute("kill", to_string=True)
+        if image is not None:
+            _way = f"went back to {image.describe()}"
+            images.wake(image)
+        else:
+            if checkpoint.number:
+                _way = f"started again from the checkpoint of step {checkpoint.step}"
+            else:
+                _way = "started again from the beginning" if anew else ""
+            session.the.next = checkpoint
+            StopPoint.start = start
+            gdb.execute("run", to_string=True)
     if image is not None:
-        _way = f"went back to {image.describe()}"
-        images.wake(image)
         start.apply(State())
         images.go_on_in_image()
         go_on()
-        return
-    if checkpoint.number:
-        _way = f"started again from the checkpoint of step {checkpoint.step}"
-    else:
-        _way = "started again from the beginning" if anew else ""
-    session.the.next = checkpoint
-    StopPoint.start = start
-    gdb.execute("run", to_string=True)
 
 
 def go_on():

@@ -10,6 +10,7 @@ import gdb
 from .text import say
 
 SCRATCH = "DEJA_SCRATCH"
+STOP_SIGNAL = "SIG33"  # by which the library stops threads for a moment (replayer/forks/bystanders.h)
 START_FILE = "start"  # what the program is started with (cli/replay/start/fenced_start.h)
 
 
@@ -134,6 +135,7 @@ def install():
     the = Session()
     for setting in "confirm off", "startup-with-shell on", "disable-randomization on", "breakpoint pending on":
         gdb.execute(f"set {setting}")
+    gdb.execute(f"handle {STOP_SIGNAL} nostop noprint pass", to_string=True)
     if the.child:
         return
     for command in "run", "start", "starti":

@@ -183,12 +183,19 @@ def reverse_continue(_):
 
 
 def ways_to(position):
-    """(start, image) from which the program reaches the position, the nearest first."""
+    """(start, image) from which the program reaches the position, the nearest first. The distance grows from one to
+    the next: to change to an image takes longer than many steps."""
     start = session.the.start
     if position.thread == MAIN_THREAD and position.place and position.start is start:
-        for image in reversed(images.kept()):
-            if image.is_before_place(position.place):
-                yield start, image
+        # From one that stands at the position itself nothing is passed.
+        before = [image for image in reversed(images.kept()) if image.is_before_place(position.place)
+                  and not (position.at_place and image.place == position.place)]
+        at = 0
+        while at < len(before):
+            yield start, before[at]
+            at = 2 * at + 1
+        if before and at // 2 != len(before) - 1:
+            yield start, before[-1]
     for earlier in session.the.earlier(position.start):
         yield earlier, None
 

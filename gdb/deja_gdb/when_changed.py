@@ -8,13 +8,13 @@ import dataclasses
 
 import gdb
 
-from . import session, state
+from . import state
 from .positions import Visit, find_hit, here, return_to, run_to_place
 from .running import NO_CONDITIONS, Start, apply_conditions, go_on, quietly, read_reason, restart
 from .stacks import stopped_by_deja
 from .state import NO_REASON, OFFSET_NEXT, OPERATION, State, is_running
 from .text import plain, say
-from .travel import arrive
+from .travel import arrive, ways_to
 
 WATCHED_BYTES = 8  # what one hardware watchpoint sees on every processor
 MAX_BYTES = 64 << 20
@@ -86,10 +86,10 @@ def names_of_tensors():
 
 
 class Way:
-    """From a start to the position, operation by operation."""
+    """From a start, or an image, to the position, operation by operation."""
 
-    def __init__(self, position, start):
-        self.position, self.start = position, start
+    def __init__(self, position, start, image):
+        self.position, self.start, self.image = position, start, image
         self.visit = None
 
     def is_there(self):
@@ -118,7 +118,7 @@ def looks_on(way, memory):
     """At each operation from the start on, and at the position."""
     found = []
     restart(way.start, Start({**NO_CONDITIONS, OFFSET_NEXT: ("I", 1)}, place=(way.position.thread, way.position.place), mute=True,
-                             keep_images=False))
+                             keep_images=False), way.image)
     while is_running():
         there = way.is_there()
         now = State()
@@ -193,8 +193,8 @@ def when_changed(words):
     with quietly():
         if position.reason == NO_REASON:
             find_hit(position, position.start)
-        for start in session.the.earlier(position.start):
-            way = Way(position, start)
+        for start, image in ways_to(position):
+            way = Way(position, start, image)
             looks = looks_on(way, memory)
             at = last_change(looks)
             if at is not None:

@@ -19,6 +19,7 @@
 #include "replayer/core/replay_variables.h"
 #include "replayer/files/served_position.h"
 #include "replayer/files/writer_share.h"
+#include "replayer/forks/bystanders.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/meet/stillness.h"
 #include "replayer/report/live_stack.h"
@@ -108,12 +109,20 @@ void ReplayerEngine::Begin() {
   NcclReplayer::Begin();
   FileReplayer::Begin();
   images_->SetListeners(
-      preload::StaySameProcess,
-      [](void* engine) { static_cast<ReplayerEngine*>(engine)->BecomeThisProcess(); }, this);
+      {.forked = preload::StaySameProcess,
+       .renumbered = [](void* engine) { static_cast<ReplayerEngine*>(engine)->Renumber(); },
+       .woken = [](void* engine) { HoldClaim(static_cast<ReplayerEngine*>(engine)->scratch); },
+       .context = this});
   if (session->progress().remaining() == 0) OnAllEventsMade(*session);
   if (AwaitsDebugger(options.child)) AwaitDebugger(scratch);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
   if (deja_replay_state.mute != 0) MuteOutput();
+}
+
+void ReplayerEngine::Renumber() {
+  live_pid = OwnPid();
+  root_pid = OwnPid();
+  LockReplayer::Renumber(&Bystanders::NewNumber);
 }
 
 void ReplayerEngine::OnLoaded() {

@@ -57,6 +57,8 @@ class ReplayerEngine final : private Replayer,
   void Begin();
   // In an image of the process that goes on (forks.h).
   void BecomeThisProcess();
+  // In an image that goes on, whose other threads wait.
+  void Renumber();
   // The folder of the rank that this process is, or belongs to.
   [[nodiscard]] std::string RankFolder() const;
   // This process is, or belongs to, another rank. Returns when its parent needs it.

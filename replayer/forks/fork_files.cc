@@ -17,7 +17,9 @@
 #include <string_view>
 
 #include "common/os/folder_entries.h"
-#include "preload/symbols/program_heap.h"
+#include "common/os/small_file.h"
+#include "common/runtime/raw_syscall.h"
+#include "replayer/forks/as_long.h"
 #include "replayer/report/program_output.h"
 
 namespace deja::replayer {
@@ -44,67 +46,111 @@ bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// As far as it goes in one read: enough to see whether there is anything.
-std::string BeginOf(const char* path) {
-  char text[256];
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  const ssize_t n = read(fd, text, sizeof text);
-  close(fd);
-  return n <= 0 ? std::string() : std::string(text, static_cast<size_t>(n));
+long Raw(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+  return RawSyscall(number, a, b, c, d);
 }
 
-// The path of writable memory that is shared with other processes, but for `apart`.
-std::string SharedMemory(const std::string& apart) {
-  FILE* maps = fopen("/proc/self/maps", "re");
-  if (maps == nullptr) return "/proc/self/maps cannot be read";
-  char* line = nullptr;
-  size_t room = 0;
-  std::string found;
-  while (found.empty() && getline(&line, &room, maps) > 0) {
+bool HasText(const char* path) {
+  char text[8];
+  return ReadSmallFile(path, text, sizeof text) != 0;
+}
+
+bool HasChildren() {
+  bool has = false;
+  const bool opened = ForEachEntry("/proc/self/task", [&](const char* name, int) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/children", name);
+    has = name[0] != '.' && HasText(path);
+    return !has;
+  });
+  return has || !opened;
+}
+
+// Lines of a file, without memory of its own for them.
+class Lines {
+ public:
+  explicit Lines(const char* path)
+      : fd_(static_cast<int>(Raw(SYS_openat, AT_FDCWD, AsLong(path), O_RDONLY | O_CLOEXEC))) {}
+  ~Lines() {
+    if (fd_ >= 0) Raw(SYS_close, fd_);
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  [[nodiscard]] bool opened() const { return fd_ >= 0; }
+  // Null: there are no more. A line that is too long ends early, and its rest is another one.
+  const char* Next() {
+    for (;;) {
+      char* begin = text_ + at_;
+      char* end = static_cast<char*>(std::memchr(begin, '\n', size_ - at_));
+      if (end == nullptr && at_ == 0 && size_ == sizeof text_ - 1) end = text_ + size_;
+      if (end != nullptr) {
+        *end = '\0';
+        at_ = std::min(size_, static_cast<size_t>(end - text_) + 1);
+        return begin;
+      }
+      size_ -= at_;
+      std::memmove(text_, begin, size_);
+      at_ = 0;
+      const long n =
+          Raw(SYS_read, fd_, AsLong(text_ + size_), static_cast<long>(sizeof text_ - 1 - size_));
+      if (n <= 0) return nullptr;
+      size_ += static_cast<size_t>(n);
+    }
+  }
+
+ private:
+  int fd_;
+  size_t at_ = 0;
+  size_t size_ = 0;
+  char text_[8192];
+};
+
+// Writable memory that is shared with other processes, but for the file `apart`.
+Reason SharedMemory(const char* apart) {
+  Lines maps("/proc/self/maps");
+  if (!maps.opened()) return Reason::Of("/proc/self/maps cannot be read");
+  while (const char* line = maps.Next()) {
     const char* access = std::strchr(line, ' ');
     if (access == nullptr || std::strlen(access) < 5 || access[2] != 'w' || access[4] != 's')
       continue;
     const char* path = std::strchr(line, '/');
-    found = path != nullptr ? std::string(path, std::strcspn(path, "\n")) : "no file";
-    if (found == apart) found.clear();
-  }
-  preload::ProgramFree(line);
-  fclose(maps);
-  return found;
-}
-
-// Until `see` gives a text, which is handed on.
-template <typename See>
-std::string ForEachDescriptor(See see) {
-  std::string text;
-  const bool opened = ForEachEntry("/proc/self/fd", [&](const char* name, int listing) {
-    const int fd = atoi(name);
-    if (name[0] != '.' && fd != listing) text = see(fd);
-    return text.empty();
-  });
-  return opened ? text : "/proc/self/fd cannot be read";
-}
-
-}  // namespace
-
-std::string SharedWithOthers(const std::string& scratch) {
-  const auto tid = static_cast<int>(syscall(SYS_gettid));
-  const std::string children = "/proc/self/task/" + std::to_string(tid) + "/children";
-  if (!BeginOf(children.c_str()).empty()) return "it has child processes";
-  if (const std::string shared = SharedMemory(scratch + kPipesFile); !shared.empty())
-    return "it writes to shared memory (" + shared + ")";
-  if (!BeginOf("/proc/self/timers").empty()) return "it has timers";
-  for (const auto which : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF}) {
-    itimerval timer{};
-    if (getitimer(which, &timer) == 0 &&
-        (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0))
-      return "it has a timer";
+    if (path == nullptr || std::strcmp(path, apart) != 0)
+      return Reason::Of("it writes to shared memory (%s)", path != nullptr ? path : "no file");
   }
   return {};
 }
 
-std::string ForkFiles::NoteOne(int fd, const std::string& scratch) {
+// Until `see` gives a reason, which is handed on.
+template <typename See>
+Reason ForEachDescriptor(See see) {
+  Reason reason;
+  const bool opened = ForEachEntry("/proc/self/fd", [&](const char* name, int listing) {
+    const int fd = atoi(name);
+    if (name[0] != '.' && fd != listing) reason = see(fd);
+    return reason.empty();
+  });
+  return opened ? reason : Reason::Of("/proc/self/fd cannot be read");
+}
+
+}  // namespace
+
+Reason SharedWithOthers(const std::string& scratch) {
+  if (HasChildren()) return Reason::Of("it has child processes");
+  char pipes[PATH_MAX];
+  snprintf(pipes, sizeof pipes, "%s%s", scratch.c_str(), kPipesFile);
+  if (const Reason shared = SharedMemory(pipes); !shared.empty()) return shared;
+  if (HasText("/proc/self/timers")) return Reason::Of("it has timers");
+  for (const auto which : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF}) {
+    itimerval timer{};
+    if (getitimer(which, &timer) == 0 &&
+        (timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0))
+      return Reason::Of("it has a timer");
+  }
+  return {};
+}
+
+Reason ForkFiles::NoteOne(int fd, const std::string& scratch) {
   struct stat info;
   if (fstat(fd, &info) != 0 || IsKeptOutput(fd)) return {};
   const std::string path = PathOf(fd);
@@ -116,13 +162,12 @@ std::string ForkFiles::NoteOne(int fd, const std::string& scratch) {
   const bool inherited = std::find(inherited_.begin(), inherited_.end(),
                                    std::pair(info.st_dev, info.st_ino)) != inherited_.end();
   if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-    return standard || inherited
-               ? ""
-               : "it has " + path + " open (descriptor " + std::to_string(fd) + ")";
+    return standard || inherited ? Reason()
+                                 : Reason::Of("it has %s open (descriptor %d)", path.c_str(), fd);
   if (standard && !own) return {};
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   const bool removed = EndsWith(path, " (deleted)");
-  if (writes && (!own || removed)) return "it writes to " + path;
+  if (writes && (!own || removed)) return Reason::Of("it writes to %s", path.c_str());
   // /proc/self/fd has links.
   File file{fd, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW), fcntl(fd, F_GETFD),
             lseek(fd, 0, SEEK_CUR), own && !removed ? path : std::string()};
@@ -139,27 +184,50 @@ void ForkFiles::NoteInherited() {
     struct stat info;
     if (fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)))
       inherited_.emplace_back(info.st_dev, info.st_ino);
-    return std::string();
+    return Reason();
   });
 }
 
-std::string ForkFiles::Note(const std::string& scratch) {
-  files_.clear();
-  return ForEachDescriptor([&](int fd) { return NoteOne(fd, scratch); });
+ForkFiles::Seen ForkFiles::Look(int fd) {
+  struct stat info {};
+  Raw(SYS_fstat, fd, AsLong(&info));
+  const bool has_position = S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
+  return {fd, info.st_dev, info.st_ino, Raw(SYS_fcntl, fd, F_GETFL),
+          has_position ? Raw(SYS_lseek, fd, 0, SEEK_CUR) : 0};
 }
 
-std::string ForkFiles::OpenAgain() const {
+Reason ForkFiles::Note(const std::string& scratch) {
+  files_.clear();
+  seen_.clear();
+  return ForEachDescriptor([&](int fd) {
+    seen_.push_back(Look(fd));
+    return NoteOne(fd, scratch);
+  });
+}
+
+bool ForkFiles::IsAsNoted() const {
+  size_t at = 0;
+  const Reason changed = ForEachDescriptor([&](int fd) {
+    const bool same = at < seen_.size() && seen_[at] == Look(fd);
+    ++at;
+    return same ? Reason() : Reason::Of("changed");
+  });
+  return changed.empty() && at == seen_.size();
+}
+
+Reason ForkFiles::OpenAgain() const {
   for (const File& file : files_) {
     int fd = file.same_as;
     if (fd < 0) {
-      const std::string path =
-          file.path.empty() ? "/proc/self/fd/" + std::to_string(file.fd) : file.path;
-      fd = open(path.c_str(), file.flags | O_CLOEXEC);
-      if (fd < 0) return "reopening: " + path + ": " + strerrordesc_np(errno);
-      if (file.position >= 0) lseek(fd, file.position, SEEK_SET);
+      char link[32];
+      snprintf(link, sizeof link, "/proc/self/fd/%d", file.fd);
+      const char* path = file.path.empty() ? link : file.path.c_str();
+      fd = static_cast<int>(Raw(SYS_openat, AT_FDCWD, AsLong(path), file.flags | O_CLOEXEC));
+      if (fd < 0) return Reason::Of("reopening: %s: %s", path, strerrordesc_np(-fd));
+      if (file.position >= 0) Raw(SYS_lseek, fd, file.position, SEEK_SET);
     }
-    dup3(fd, file.fd, (file.descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
-    if (file.same_as < 0) close(fd);
+    Raw(SYS_dup3, fd, file.fd, (file.descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
+    if (file.same_as < 0) Raw(SYS_close, fd);
   }
   return {};
 }

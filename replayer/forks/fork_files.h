@@ -1,7 +1,8 @@
 // What a fork shares and an image must have for itself: positions in open files. And what it shares
 // that cannot be had twice: connections, memory, devices.
 //
-// Main thread of a program that has no other; the guard must be held.
+// Main thread; the guard must be held. What is called while other threads are stopped
+// (bystanders.h) takes no lock and allocates nothing.
 #ifndef DEJA_REPLAYER_FORKS_FORK_FILES_H_
 #define DEJA_REPLAYER_FORKS_FORK_FILES_H_
 
@@ -11,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "replayer/forks/reason.h"
+
 namespace deja::replayer {
 
 class ForkFiles {
@@ -19,10 +22,12 @@ class ForkFiles {
   // images share it as well.
   void NoteInherited();
   // Notes what is open. Empty: all of it can be opened once more; else what cannot.
-  std::string Note(const std::string& scratch);
-  // Opens it once more, at the positions that were noted, under the same numbers. Empty: done; else
-  // what could not be opened.
-  [[nodiscard]] std::string OpenAgain() const;
+  Reason Note(const std::string& scratch);
+  // Other threads are stopped: it is still what is open, at the same positions.
+  [[nodiscard]] bool IsAsNoted() const;
+  // The same, in an image: opens it once more, at the positions that were noted, under the same
+  // numbers. Empty: done; else what could not be opened.
+  [[nodiscard]] Reason OpenAgain() const;
 
  private:
   struct File {
@@ -33,9 +38,19 @@ class ForkFiles {
     std::string path;  // empty: /proc/self/fd leads to it
     int same_as = -1;  // another number for the same open file
   };
-  std::string NoteOne(int fd, const std::string& scratch);
+  struct Seen {
+    int fd;
+    dev_t device;
+    ino_t inode;
+    long flags;
+    long position;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  static Seen Look(int fd);
+  Reason NoteOne(int fd, const std::string& scratch);
 
   std::vector<File> files_;
+  std::vector<Seen> seen_;                          // in the order of /proc
   std::vector<std::pair<dev_t, ino_t>> inherited_;  // pipes and sockets
 };
 
@@ -46,7 +61,8 @@ inline constexpr char kPipesFile[] = "/pipes.table";
 // Memory that the program shares with others, running timers, child processes: empty if there is
 // none of that. The table of pipes in `scratch` does not count. A program that has pipes open has
 // no image (ForkFiles::Note); one that has none does not look into it.
-std::string SharedWithOthers(const std::string& scratch);
+// Other threads may be stopped.
+Reason SharedWithOthers(const std::string& scratch);
 
 }  // namespace deja::replayer
 

@@ -1,12 +1,13 @@
 // The replay's folder, kept beside an image of the process: what the program has written so far.
 //
-// Main thread of a program that has no other; the guard must be held. gdb/deja_gdb/images.py puts
-// it back.
+// Main thread; the guard must be held. gdb/deja_gdb/images.py puts it back.
 #ifndef DEJA_REPLAYER_FORKS_FORK_FOLDER_H_
 #define DEJA_REPLAYER_FORKS_FORK_FOLDER_H_
 
 #include <cstdint>
 #include <string>
+
+#include "replayer/forks/reason.h"
 
 namespace deja::replayer {
 
@@ -14,8 +15,9 @@ namespace deja::replayer {
 inline constexpr char kForkFolders[] = "/images";
 
 // Copies the replay's folder, but not its images, to that of image `number`, which is replaced.
-// Empty: done. Else why not: it is more than an image should cost, or cannot be copied.
-std::string KeepFolder(const std::string& scratch, uint64_t number);
+// Empty: done. Else why not: it is more than an image should cost, or cannot be copied. Other
+// threads may be stopped: it takes no lock and allocates nothing.
+Reason KeepFolder(const std::string& scratch, uint64_t number);
 void RemoveKeptFolder(const std::string& scratch, uint64_t number);
 
 }  // namespace deja::replayer

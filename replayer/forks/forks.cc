@@ -16,8 +16,9 @@
 #include "common/env_vars.h"
 #include "common/runtime/errno_keeper.h"
 #include "preload/process/own_variables.h"
+#include "replayer/core/stops.h"
+#include "replayer/forks/bystanders.h"
 #include "replayer/forks/fork_folder.h"
-#include "replayer/report/living_threads.h"
 #include "replayer/report/program_output.h"
 #include "replayer/report/report.h"
 
@@ -68,20 +69,12 @@ bool Forks::IsDue(uint64_t place, bool wanted) const {
   return made_ < kFree || Now() - last_ns_ >= kShare * cost_ns_;
 }
 
-std::string Forks::StayAlone() {
-  if (syscall(SYS_gettid) != syscall(SYS_getpid)) return "its steps are on another thread";
-  const uint64_t threads = LivingThreads() - (payloads_.reads_ahead() ? 1 : 0);
-  if (threads > 1) return "it has " + std::to_string(threads) + " threads";
+Reason Forks::Prepare() {
+  if (preload::OwnFlag(env::kAllowWrites)) return Reason::Of("it writes to the files themselves");
+  if (syscall(SYS_gettid) != syscall(SYS_getpid))
+    return Reason::Of("its steps are on another thread");
   payloads_.StopReadingAhead();
-  return LivingThreads() == 1 ? "" : "it has threads";
-}
-
-std::string Forks::Prepare() {
-  if (preload::OwnFlag(env::kAllowWrites)) return "it writes to the files themselves";
-  std::string problem = StayAlone();
-  if (problem.empty()) problem = SharedWithOthers(scratch_);
-  if (problem.empty()) problem = files_.Note(scratch_);
-  return problem;
+  return files_.Note(scratch_);
 }
 
 pid_t Forks::Fork() const {
@@ -94,7 +87,7 @@ pid_t Forks::Fork() const {
   syscall(SYS_get_robust_list, 0, &robust, &robust_size);
   const auto pid = static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, nullptr, tid, 0));
   if (pid != 0) return pid;
-  if (forked_ != nullptr) forked_();
+  if (listeners_.forked != nullptr) listeners_.forked();
   if (robust != nullptr) syscall(SYS_set_robust_list, robust, robust_size);
   return 0;
 }
@@ -132,41 +125,54 @@ void Forks::Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, b
   if (!IsDue(place, wanted)) return;
   const ErrnoKeeper keep;
   const uint64_t began = Now();
-  std::string problem = Prepare();
-  if (problem.empty()) problem = KeepFolder(scratch_, state.image_number + 1);
-  pid_t pid = -1;
+  Made made;
+  Reason problem = Prepare();
+  if (problem.empty()) {
+    const Bystanders::Stop others;
+    problem = others.reason();
+    if (problem.empty()) problem = Make(shown, place, last_seq, made);
+  }
+  if (made.image > 0) Remember(made.image);
+  if (made.has_slept) {
+    if (state.mute == 0) UnmuteOutput();
+    if (listeners_.woken != nullptr) listeners_.woken(listeners_.context);
+  }
+  CopyText(state.no_images, sizeof state.no_images, problem.text());
+  ++made_;
+  last_ns_ = Now();
+  // While it slept nothing was spent.
+  if (!made.has_slept) cost_ns_ = last_ns_ - began;
+}
+
+Reason Forks::Make(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, Made& made) {
+  deja_replay_state_t& state = deja_replay_state;
+  if (const Reason shared = SharedWithOthers(scratch_); !shared.empty()) return shared;
+  if (!files_.IsAsNoted()) return Reason::Of("another thread of it opens or reads files at a step");
+  if (const Reason kept = KeepFolder(scratch_, state.image_number + 1); !kept.empty()) return kept;
   sigset_t all;
   sigset_t old;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &old);
   const pid_t parent = Parent();
-  if (problem.empty()) {
-    ++state.image_number;
-    state.image_places = shown.places;
-    state.image_place = place;
-    state.image_operation = last_operation_;
-    state.image_seq = last_seq;
-    state.image_step = state.has_step != 0 ? state.step + 1 : 0;
-    pid = Fork();
-    if (pid < 0) problem = std::string("fork: ") + strerrordesc_np(errno);
-  }
-  if (pid == 0) {
-    Sleep(parent);
-    GoOn(shown);
-  } else if (pid > 0) {
-    Remember(pid);
+  ++state.image_number;
+  state.image_places = shown.places;
+  state.image_place = place;
+  state.image_operation = last_operation_;
+  state.image_seq = last_seq;
+  state.image_step = state.has_step != 0 ? state.step + 1 : 0;
+  Reason problem;
+  made.image = Fork();
+  if (made.image < 0) problem = Reason::Of("fork: %s", strerrordesc_np(errno));
+  if (made.image == 0) {
+    made.has_slept = true;
+    made.image = Sleep(parent);
+    GoOn();
   }
   sigprocmask(SIG_SETMASK, &old, nullptr);
-  const size_t n = std::min(problem.size(), sizeof state.no_images - 1);
-  std::memcpy(state.no_images, problem.data(), n);
-  state.no_images[n] = '\0';
-  ++made_;
-  last_ns_ = Now();
-  // While it slept nothing was spent.
-  if (pid != 0) cost_ns_ = last_ns_ - began;
+  return problem;
 }
 
-void Forks::Sleep(pid_t parent) {
+pid_t Forks::Sleep(pid_t parent) {
   deja_replay_state_t& state = deja_replay_state;
   char name[kNameSize] = {};
   prctl(PR_GET_NAME, name);
@@ -179,30 +185,36 @@ void Forks::Sleep(pid_t parent) {
       syscall(SYS_futex, &state.image_wanted, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
     const pid_t other = Fork();
     if (other == 0) continue;
-    if (other > 0) Remember(other);
-    break;
+    prctl(PR_SET_NAME, name);
+    return other;
   }
-  prctl(PR_SET_NAME, name);
 }
 
-void Forks::GoOn(deja_replay_thread& shown) {
+namespace {
+
+[[noreturn]] void GiveUp(const char* why) {
+  Say("an image of the program cannot go on:");
+  Say(why);
+  syscall(SYS_exit_group, 1);
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+void Forks::GoOn() {
   deja_replay_state_t& state = deja_replay_state;
-  shown.tid = static_cast<int32_t>(syscall(SYS_gettid));
-  if (const std::string problem = files_.OpenAgain(); !problem.empty()) {
-    Say("an image of the program cannot go on: " + problem);
-    syscall(SYS_exit_group, 1);
-  }
+  if (const Reason problem = files_.OpenAgain(); !problem.empty()) GiveUp(problem.text());
   // What came while it slept was not for it.
   sigset_t all;
   sigfillset(&all);
   const timespec now{0, 0};
   while (sigtimedwait(&all, nullptr, &now) > 0) {
   }
-  if (state.mute != 0)
-    MuteOutput();
-  else
-    UnmuteOutput();
-  if (woken_ != nullptr) woken_(context_);
+  if (state.mute != 0) MuteOutput();
+  if (!Bystanders::MakeAgain()) GiveUp("a thread of it cannot be made again");
+  for (deja_replay_thread& thread : state.threads) thread.tid = Bystanders::NewNumber(thread.tid);
+  if (listeners_.renumbered != nullptr) listeners_.renumbered(listeners_.context);
+  Bystanders::LetGo();
 }
 
 }  // namespace deja::replayer

@@ -426,4 +426,9 @@ void LockOrder::EndThread(const ThreadState& thread) {
     deviates_.store(true, std::memory_order_relaxed);
 }
 
+void LockOrder::Renumber(int (*new_number)(int tid)) {
+  for (size_t i = 0; i < session_.plan().threads().size(); ++i)
+    progress_[i].tid.store(new_number(progress_[i].tid.load()));
+}
+
 }  // namespace deja::replayer

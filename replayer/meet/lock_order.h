@@ -57,6 +57,8 @@ class LockOrder {
   void Serve(ThreadState& thread, preload::LockCall& call);
   void BeginOnce(ThreadState& thread, preload::LockCall& call);
   void EndThread(const ThreadState& thread);
+  // The process is a copy, in which its threads have other numbers. They wait; no allocation.
+  void Renumber(int (*new_number)(int tid));
 
  private:
   // What a call is to do.

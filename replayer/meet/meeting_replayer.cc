@@ -83,6 +83,10 @@ void LockReplayer::EndThread() {
   if (locks_ != nullptr) locks_->EndThread(replayer_.session->Thread());
 }
 
+void LockReplayer::Renumber(int (*new_number)(int tid)) {
+  if (locks_ != nullptr) locks_->Renumber(new_number);
+}
+
 void LockReplayer::OnLock(preload::LockCall& call) {
   if (locks_ == nullptr) return call.real(call);
   const ErrnoKeeper keep;

@@ -45,6 +45,8 @@ class LockReplayer : public preload::LockCalls {
   void Abandon();
   // The calling thread ends.
   void EndThread();
+  // As LockOrder's.
+  void Renumber(int (*new_number)(int tid));
 
   void OnLock(preload::LockCall& call) override;
   void OnOnceBegins(preload::LockCall& call) override;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Going back in gdb to images of a program with one thread.
+"""Going back in gdb to images of a program with one thread, and of one whose other threads wait at its steps.
 
 DEJA_GOTO_POSITIONS=50: random places to go to (8 if it is not set); DEJA_GOTO_SEED: which ones."""
 import os
@@ -13,7 +13,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
-APP = "replay_alone"
 POSITIONS = int(os.environ.get("DEJA_GOTO_POSITIONS", "8"))
 SEED = int(os.environ.get("DEJA_GOTO_SEED", "7"))
 STATE = r'printf "state %lx %.9g\n", trail, weights[0]'
@@ -21,17 +20,15 @@ IMAGE = "deja: went back to the image of step"
 AGAIN = "deja: started again"
 
 
-@unittest.skipIf(shutil.which("gdb") is None, "gdb is not installed")
-class Images(harness.DejaTest):
+class ImagesTest(harness.DejaTest):
+    app = ""
     steps = 30
 
     def record_run(self, *args):
         """What the recorded ranks told: {(rank, "step" or "operation", number): "trail weight"}."""
-        data = self.dir / "data"
-        data.write_bytes(bytes(range(256)) * 4)
-        arguments = [data, "--steps", self.steps, *args]
-        plain = self.checked(self.launch(APP, arguments, n=2))
-        run = self.checked(self.record(APP, arguments, n=2))
+        arguments = [*args, "--steps", self.steps]
+        plain = self.checked(self.launch(self.app, arguments, n=2))
+        run = self.recorded = self.checked(self.record(self.app, arguments, n=2))
         self.assertEqual(len(plain.stdout.splitlines()), len(run.stdout.splitlines()))
         told = re.findall(r"^rank (\d) (\w+) (\d+): (\S+ \S+)$", run.stdout, re.MULTILINE)
         return {(int(rank), what, int(number)): state for rank, what, number, state in told}
@@ -51,7 +48,7 @@ class Images(harness.DejaTest):
         return run
 
     def assertNothingIsLeft(self):
-        program = os.path.realpath(harness.app(APP))
+        program = os.path.realpath(harness.app(self.app))
         folder = str(self.dir)
         left = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -64,6 +61,16 @@ class Images(harness.DejaTest):
 
     def states(self, run):
         return re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE)
+
+
+@unittest.skipIf(shutil.which("gdb") is None, "gdb is not installed")
+class Images(ImagesTest):
+    app = "replay_alone"
+
+    def record_run(self, *args):
+        data = self.dir / "data"
+        data.write_bytes(bytes(range(256)) * 4)
+        return super().record_run(data, *args)
 
     def test_random_places_have_the_state_that_was_there(self):
         told = self.record_run()
@@ -126,17 +133,67 @@ class Images(harness.DejaTest):
         self.assertGreater(shown[2], call - 6, f"\n{run}")
         self.assertIn(IMAGE, run.stdout)
 
-    def test_a_program_with_two_threads_is_started_again(self):
+    def test_a_program_with_two_threads(self):
         told = self.record_run("--thread-at", 10)
-        run = self.gdb("deja goto step 20", "deja goto step 18", "up", STATE, "deja goto step 6", "up", STATE)
+        run = self.gdb("deja goto step 20", "deja goto step 18", "up", STATE, "deja goto step 6", "up", STATE, "deja goto end")
         self.assertEqual(self.states(run), [told[1, "step", 18], told[1, "step", 6]], f"\n{run}")
-        self.assertEqual(re.findall(IMAGE + r" (\d+)$", run.stdout, re.MULTILINE), ["10", "6"], f"\n{run}")
+        self.assertEqual(re.findall(IMAGE + r" (\d+)$", run.stdout, re.MULTILINE), ["18", "6"], f"\n{run}")
+        self.assertIn("the program ends with exit 0", run.stdout)
 
     def test_children_of_the_program(self):
         told = self.record_run("--child-at", 12)
         run = self.gdb("deja goto step 20", "deja goto step 11", "deja goto step 14", "up", STATE, "deja goto end")
         self.assertEqual(self.states(run), [told[1, "step", 14]], f"\n{run}")
         self.assertIn("the program ends with exit 0", run.stdout)
+
+
+@unittest.skipIf(shutil.which("gdb") is None, "gdb is not installed")
+class ImagesOfThreads(ImagesTest):
+    app = "replay_waiting_threads"
+    state = r'printf "state %lx %lx\n", trail, others'
+
+    def test_threads_go_on_after_going_back(self):
+        told = self.record_run()
+        places = (24, 12, 23, 3, 20)
+        visits = [command for n in places for command in (f"deja goto step {n}", "up", self.state)]
+        run = self.gdb("deja goto step 25", *visits, "deja goto end")
+        self.assertEqual(self.states(run), [told[1, "step", n] for n in places], f"\n{run}")
+        self.assertEqual(run.stdout.count(IMAGE), 3, f"\n{run}")
+        self.assertNotIn(AGAIN, run.stdout)
+        self.assertIn("the program ends with exit 0", run.stdout)
+        # Joins, keys of threads, and no call that was interrupted.
+        end = re.search(r"^rank 1 ends with .*, 3 destroyed, 0 interrupted$", self.recorded.stdout, re.MULTILINE)[0]
+        self.assertIn(end, run.stdout.splitlines(), f"\n{run}")
+        self.assertIn("30 digests compared, 0 different", run.stdout)
+
+    def test_an_image_has_the_threads_that_were_there(self):
+        self.record_run()
+        count = "python print('threads', len(gdb.selected_inferior().threads()), sorted({t.name for t in gdb.selected_inferior().threads()}))"
+        run = self.gdb("deja goto step 9", count, "deja goto step 8", count, "deja goto step 9", "deja goto step 8", count)
+        seen = re.findall(r"^threads (\d+ .*)$", run.stdout, re.MULTILINE)
+        self.assertEqual(len(seen), 3, f"\n{run}")
+        self.assertEqual(len(set(seen)), 1, f"\n{run}")
+        self.assertRegex(seen[0], r"^7 \['echo', 'replay_waiting_'\]$")
+
+    def test_breakpoints_in_other_threads(self):
+        told = self.record_run()
+        run = self.gdb("deja goto step 20", "break Tell if number == 17", "deja reverse-continue",
+                       r'printf "state %lx %lx\n", trail, others', "delete", "break WorkOn", "continue",
+                       "python print('on', gdb.selected_thread().num)", r'printf "own %lx\n", t_own', "delete",
+                       "deja goto step 18", "deja goto step 17", "break WorkOn", "continue", r'printf "own %lx\n", t_own')
+        self.assertEqual(self.states(run), [told[1, "step", 17]], f"\n{run}")
+        self.assertIn(IMAGE, run.stdout)
+        self.assertNotIn(AGAIN, run.stdout)
+        self.assertGreater(int(re.search(r"^on (\d+)$", run.stdout, re.MULTILINE)[1]), 1, f"\n{run}")
+        own = re.findall(r"^own (\w+)$", run.stdout, re.MULTILINE)
+        self.assertEqual(len(own), 2, f"\n{run}")
+        self.assertNotEqual(own[0], "7")
+
+    def test_a_thread_that_computes(self):
+        told = self.record_run("--computes-at", 10)
+        run = self.gdb("deja goto step 20", "deja goto step 18", "up", self.state, "deja goto step 6", "up", self.state)
+        self.assertEqual(self.states(run), [told[1, "step", 18], told[1, "step", 6]], f"\n{run}")
+        self.assertEqual(re.findall(IMAGE + r" (\d+)$", run.stdout, re.MULTILINE), ["10", "6"], f"\n{run}")
 
 
 if __name__ == "__main__":

@@ -119,18 +119,26 @@ class Gdb(Travel):
         lines = re.findall(r"^rank 1 step (\d+):", run.stdout, re.MULTILINE)
         self.assertEqual([int(n) for n in lines], [*range(3), *range(2, 30)], f"\n{run}")
 
-    def test_a_program_with_several_threads_is_started_again_with_one_message(self):
+    def test_a_program_with_several_threads_goes_back_to_images(self):
         told = self.record_run()
         run = self.gdb("deja goto step 15", "deja goto step 13", "up", STATE, "deja goto step 12", "up", STATE)
         self.assertEqual(re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE), [told[1, "step", 13], told[1, "step", 12]])
-        self.assertEqual(run.stdout.count("deja: no images of the program are kept: it has 2 threads"), 1, f"\n{run}")
+        self.assertEqual(run.stdout.count("deja: went back to the image of step 1"), 2, f"\n{run}")
+        self.assertEqual(run.stdout.count("deja: started again from the checkpoint of step 10"), 1, f"\n{run}")
+
+    def test_a_program_without_images_is_started_again_with_one_message(self):
+        told = self.record_run()
+        run = self.gdb("deja goto step 15", "deja goto step 13", "up", STATE, "deja goto step 12", "up", STATE,
+                       options=["--allow-writes"])
+        self.assertEqual(re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE), [told[1, "step", 13], told[1, "step", 12]])
+        self.assertEqual(run.stdout.count("deja: no images of the program are kept: it writes to the files themselves"), 1, f"\n{run}")
         self.assertEqual(run.stdout.count("deja: started again from the checkpoint of step 10"), 3, f"\n{run}")
 
     def test_a_damaged_checkpoint_is_named_once_and_the_one_before_is_used(self):
         told = self.record_run()
         self.damage_checkpoint(20, rank=1)
         run = self.gdb("deja goto step 25", "up", STATE, "deja goto step 24", "up", STATE, "deja marks", "deja goto end", "deja goto seq 22 comm 0",
-                       STATE)
+                       STATE, options=["--allow-writes"])
         self.assertEqual(re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE),
                          [told[1, "step", 25], told[1, "step", 24], told[1, "operation", 22]], f"\n{run}")
         said = "deja: the checkpoint at step 20 is damaged and is not used: the bytes of 'weights' on rank 1 cannot be read: "

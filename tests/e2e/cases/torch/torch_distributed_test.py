@@ -1,6 +1,7 @@
 """Jobs of torch.distributed on CPUs, unseeded and unchanged: recorded, and each rank replayed alone."""
 import array
 import random
+import re
 import shutil
 import socket
 import sys
@@ -42,6 +43,24 @@ class TorchDistributed(TorchTest):
         plain = self.checked(self.command([PYTHON, APPS / "standalone" / "named_steps.py"],
                                           env={"PYTHONPATH": harness.ROOT / "python"}))
         self.assertEqual(plain.stdout, "0\n1\n2\n")
+
+    @unittest.skipIf(shutil.which("gdb") is None, "gdb is not installed")
+    def test_back_in_gdb_with_threads(self):
+        run = self.record_job("waiting_threads", 2)
+        count = "python print('threads', len(gdb.selected_inferior().threads()))"
+        commands = ("deja goto step 9", "deja goto step 4", count, "deja goto step 8", "deja goto step 3", count, "deja goto end")
+        words = [word for command in commands for word in ("--gdb-command", command)]
+        back = self.checked(self.deja("replay", self.trace_path(), "--rank", 1, "--gdb", *words, timeout=600, env={"MASTER_PORT": "1"}))
+        self.assertEqual(back.stdout.count("deja: went back to "), 2, f"\n{back}")
+        self.assertNotIn("deja: started again", back.stdout)
+        self.assertNotIn("Traceback", back.stderr)
+        for threads in re.findall(r"^threads (\d+)$", back.stdout, re.MULTILINE):
+            self.assertGreaterEqual(int(threads), 3, f"\n{back}")
+        told = of_rank(1, run.stdout)
+        self.assertEqual(sorted(set(of_rank(1, back.stdout))), sorted(told), f"\n{back}")
+        self.assertEqual(of_rank(1, back.stdout)[-5:], told[-5:], f"\n{back}")
+        self.assertIn("deja: the program ends with exit", back.stdout)
+        self.assertNotRegex(back.stdout, r"compared, [1-9]\d* different")
 
     def test_workers_of_the_loader(self):
         self.assertJobReplays("train", 2, MODE="workers")

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace deja::replayer {
@@ -43,7 +44,7 @@ class ForkFilesTest : public testing::Test {
     EXPECT_GE(opened_.back(), 0) << path;
     return opened_.back();
   }
-  std::string Note() { return files_.Note((root_ / "scratch").string()); }
+  std::string Note() { return files_.Note((root_ / "scratch").string()).text(); }
   // What `image` returns in a fork of this process.
   template <typename Image>
   static int InImage(Image image) {
@@ -109,7 +110,35 @@ TEST_F(ForkFilesTest, AnOwnFileThatIsGoneIsReported) {
   Open(root_ / "scratch" / "out", O_RDWR | O_CREAT);
   ASSERT_EQ(Note(), "");
   fs::remove(root_ / "scratch" / "out");
-  EXPECT_THAT(files_.OpenAgain(), HasSubstr("/scratch/out: No such file"));
+  EXPECT_THAT(files_.OpenAgain().text(), HasSubstr("/scratch/out: No such file"));
+}
+
+TEST_F(ForkFilesTest, AChangeAfterwardsIsSeen) {
+  const int input = Open(root_ / "input", O_RDONLY);
+  ASSERT_EQ(Note(), "");
+  EXPECT_TRUE(files_.IsAsNoted());
+  lseek(input, 3, SEEK_SET);
+  EXPECT_FALSE(files_.IsAsNoted());
+  lseek(input, 0, SEEK_SET);
+  EXPECT_TRUE(files_.IsAsNoted());
+  Open(root_ / "input", O_RDONLY);
+  EXPECT_FALSE(files_.IsAsNoted());
+  close(opened_.back());
+  opened_.pop_back();
+  EXPECT_TRUE(files_.IsAsNoted());
+}
+
+TEST_F(ForkFilesTest, AChildOfAnotherThreadIsSeen) {
+  std::thread([] {
+    const pid_t child = fork();
+    if (child == 0) {
+      pause();
+      _exit(0);
+    }
+    EXPECT_STREQ(SharedWithOthers("/nowhere").text(), "it has child processes");
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }).join();
 }
 
 TEST_F(ForkFilesTest, AResourceThatCannotBeHadTwiceIsNamed) {
@@ -124,22 +153,26 @@ TEST_F(ForkFilesTest, AResourceThatCannotBeHadTwiceIsNamed) {
   EXPECT_THAT(Note(), HasSubstr("it has socket:["));
   ForkFiles born_with_it;
   born_with_it.NoteInherited();
-  EXPECT_EQ(born_with_it.Note((root_ / "scratch").string()), "");
+  EXPECT_TRUE(born_with_it.Note((root_ / "scratch").string()).empty());
+}
+
+std::string Shared(const std::string& scratch) {
+  return SharedWithOthers(scratch).text();
 }
 
 TEST(SharedWithOthersTest, ChildrenMemoryAndTimersAreNamed) {
-  ASSERT_EQ(SharedWithOthers("/nowhere"), "");
+  ASSERT_EQ(Shared("/nowhere"), "");
   const pid_t child = fork();
   if (child == 0) {
     pause();
     _exit(0);
   }
-  EXPECT_EQ(SharedWithOthers("/nowhere"), "it has child processes");
+  EXPECT_EQ(Shared("/nowhere"), "it has child processes");
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  EXPECT_THAT(SharedWithOthers("/nowhere"), HasSubstr("it writes to shared memory ("));
+  EXPECT_THAT(Shared("/nowhere"), HasSubstr("it writes to shared memory ("));
   munmap(memory, 4096);
   const std::string scratch = std::filesystem::temp_directory_path() / "deja-pipes-XXXXXX";
   std::vector<char> folder(scratch.c_str(), scratch.c_str() + scratch.size() + 1);
@@ -149,18 +182,18 @@ TEST(SharedWithOthersTest, ChildrenMemoryAndTimersAreNamed) {
   ASSERT_EQ(ftruncate(fd, 4096), 0);
   memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  EXPECT_THAT(SharedWithOthers("/nowhere"), HasSubstr(kPipesFile));
-  EXPECT_EQ(SharedWithOthers(folder.data()), "");
+  EXPECT_THAT(Shared("/nowhere"), HasSubstr(kPipesFile));
+  EXPECT_EQ(Shared(folder.data()), "");
   munmap(memory, 4096);
   close(fd);
   std::filesystem::remove_all(folder.data());
   itimerval timer{};
   timer.it_value.tv_sec = 1000;
   ASSERT_EQ(setitimer(ITIMER_REAL, &timer, nullptr), 0);
-  EXPECT_EQ(SharedWithOthers("/nowhere"), "it has a timer");
+  EXPECT_EQ(Shared("/nowhere"), "it has a timer");
   timer.it_value.tv_sec = 0;
   setitimer(ITIMER_REAL, &timer, nullptr);
-  EXPECT_EQ(SharedWithOthers("/nowhere"), "");
+  EXPECT_EQ(Shared("/nowhere"), "");
 }
 
 }  // namespace

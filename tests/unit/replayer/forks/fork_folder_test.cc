@@ -33,6 +33,9 @@ class ForkFolderTest : public testing::Test {
     std::ifstream in(path);
     return {std::istreambuf_iterator<char>(in), {}};
   }
+  static std::string Keep(const fs::path& scratch, uint64_t number) {
+    return KeepFolder(scratch.string(), number).text();
+  }
   [[nodiscard]] fs::path Kept(uint64_t number) const {
     return scratch_.string() + kForkFolders + "/" + std::to_string(number);
   }
@@ -43,7 +46,7 @@ class ForkFolderTest : public testing::Test {
 TEST_F(ForkFolderTest, AWrittenFileIsKeptAsItIs) {
   fs::permissions(scratch_ / "out", fs::perms::owner_read);
   fs::last_write_time(scratch_ / "out", fs::file_time_type(std::chrono::seconds(1'000'000'000)));
-  ASSERT_EQ(KeepFolder(scratch_.string(), 3), "");
+  ASSERT_EQ(Keep(scratch_, 3), "");
   Write(scratch_ / "a" / "b" / "deep", "later");
   EXPECT_EQ(Read(Kept(3) / "out"), "so far");
   EXPECT_EQ(fs::status(Kept(3) / "out").permissions(), fs::perms::owner_read);
@@ -54,8 +57,8 @@ TEST_F(ForkFolderTest, AWrittenFileIsKeptAsItIs) {
 }
 
 TEST_F(ForkFolderTest, ImagesAreNotInImages) {
-  ASSERT_EQ(KeepFolder(scratch_.string(), 1), "");
-  ASSERT_EQ(KeepFolder(scratch_.string(), 2), "");
+  ASSERT_EQ(Keep(scratch_, 1), "");
+  ASSERT_EQ(Keep(scratch_, 2), "");
   EXPECT_FALSE(fs::exists(Kept(2) / "images"));
   RemoveKeptFolder(scratch_.string(), 1);
   EXPECT_FALSE(fs::exists(Kept(1)));
@@ -63,30 +66,28 @@ TEST_F(ForkFolderTest, ImagesAreNotInImages) {
 }
 
 TEST_F(ForkFolderTest, AnImageOfTheSameNumberIsReplaced) {
-  ASSERT_EQ(KeepFolder(scratch_.string(), 1), "");
+  ASSERT_EQ(Keep(scratch_, 1), "");
   fs::remove(scratch_ / "out");
   Write(scratch_ / "new", "");
-  ASSERT_EQ(KeepFolder(scratch_.string(), 1), "");
+  ASSERT_EQ(Keep(scratch_, 1), "");
   EXPECT_FALSE(fs::exists(Kept(1) / "out"));
   EXPECT_TRUE(fs::exists(Kept(1) / "new"));
 }
 
 TEST_F(ForkFolderTest, AFileThatCannotBeCopiedIsNamedAndNoFileIsLeft) {
   ASSERT_EQ(mkfifo((scratch_ / "fifo").c_str(), 0600), 0);
-  EXPECT_EQ(KeepFolder(scratch_.string(), 1),
-            (scratch_ / "fifo").string() + " is no file that can be copied");
+  EXPECT_EQ(Keep(scratch_, 1), (scratch_ / "fifo").string() + " is no file that can be copied");
   EXPECT_FALSE(fs::exists(Kept(1)));
 }
 
 TEST_F(ForkFolderTest, MoreThanAnImageShouldHoldIsRefused) {
   fs::resize_file(scratch_ / "out", (64 << 20) + 1);
-  EXPECT_EQ(KeepFolder(scratch_.string(), 1),
-            "the program has written more than an image should hold");
+  EXPECT_EQ(Keep(scratch_, 1), "the program has written more than an image should hold");
   EXPECT_FALSE(fs::exists(Kept(1)));
 }
 
 TEST_F(ForkFolderTest, AMissingFolderIsReported) {
-  EXPECT_NE(KeepFolder((scratch_ / "none").string(), 1), "");
+  EXPECT_NE(Keep(scratch_ / "none", 1), "");
 }
 
 }  // namespace
