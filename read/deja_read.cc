@@ -52,8 +52,8 @@ struct Wanted {
 class TensorList {
  public:
   TensorList(const deja::format::RankReader& reader, const Wanted& wanted,
-             std::span<deja_read_tensor> out)
-      : reader_(reader), wanted_(wanted), out_(out) {}
+             std::span<deja_read_tensor> out, deja_read_statistics* statistics)
+      : reader_(reader), wanted_(wanted), out_(out), statistics_(statistics) {}
 
   int64_t Fill() {
     // Results of one operation come before those of a later one of its communicator.
@@ -95,12 +95,17 @@ class TensorList {
       one.bytes = reader_.PayloadSize(tensor.hash).value_or(0);
       std::memcpy(one.hash, tensor.hash.bytes.data(), sizeof one.hash);
       one.is_result = is_result ? 1 : 0;
+      const deja::format::TensorStats& stats = tensor.stats;
+      if (statistics_ != nullptr)
+        statistics_[index] = {stats.nan_count, stats.inf_count, stats.min,
+                              stats.max,       stats.sum,       stats.sum_squares};
     }
   }
 
   const deja::format::RankReader& reader_;
   const Wanted wanted_;
   std::span<deja_read_tensor> out_;
+  deja_read_statistics* statistics_;  // as many
   int64_t count_ = 0;
 };
 
@@ -142,10 +147,13 @@ int64_t deja_read_ranks(const deja_read_trace* trace, uint32_t* ranks, int64_t m
 }
 
 int64_t deja_read_tensors(deja_read_trace* trace, uint32_t rank, int64_t comm, int64_t first,
-                          int64_t last, uint32_t which, deja_read_tensor* tensors, int64_t most) {
+                          int64_t last, uint32_t which, deja_read_tensor* tensors,
+                          deja_read_statistics* statistics, int64_t most) {
   auto reader = trace->trace->Rank(rank);
   if (!reader) return FailWith(reader.error().message);
-  return TensorList(**reader, {comm, first, last, which}, {tensors, static_cast<size_t>(most)}).Fill();
+  return TensorList(**reader, {comm, first, last, which}, {tensors, static_cast<size_t>(most)},
+                    statistics)
+      .Fill();
 }
 
 int deja_read_payload(deja_read_trace* trace, uint32_t rank, const uint8_t hash[16], void* out,

@@ -10,7 +10,7 @@ import tempfile
 import weakref
 
 _MARK = ".deja-temporary"
-_MAKING = ".making"  # ending of a name that has no mark yet
+_MAKING = "deja-making-"  # beginning of a name that has no mark yet
 
 
 class KeptFolder:
@@ -24,7 +24,7 @@ class KeptFolder:
     @property
     def path(self) -> str:
         while not self._path:
-            made = tempfile.mkdtemp(prefix=self._stem, suffix=_MAKING)
+            made = tempfile.mkdtemp(prefix=_MAKING)
             lock = -1
             try:
                 # Another process may take it for abandoned until it is locked.
@@ -32,14 +32,16 @@ class KeptFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 with open(os.path.join(made, _MARK), "xb"):
                     pass
-                path = made[:-len(_MAKING)]
+                folder, name = os.path.split(made)
+                letters = name[len(_MAKING):]
+                path = os.path.join(folder, self._stem + letters)
                 os.rename(made, path)
             except FileNotFoundError:
                 if lock >= 0:
                     os.close(lock)
                 continue
             self._path = path
-            self._remove = weakref.finalize(self, _remove, path, lock, os.getpid())
+            self._remove = weakref.finalize(self, _remove, path, letters, lock, os.getpid())
         return self._path
 
     def close(self) -> None:
@@ -48,8 +50,21 @@ class KeptFolder:
         self._path, self._remove = "", None
 
 
-def _remove(path, lock, maker):
+def _remove(path, letters, lock, maker):
     # A forked child has the object, too; the folder is its parent's.
     if os.getpid() == maker:
-        shutil.rmtree(path, ignore_errors=True)
+        _remove_marked(path, letters)
     os.close(lock)
+
+
+def _remove_marked(path, letters):
+    """The mark goes last, under the name that needs none: the process may be killed at any moment."""
+    for entry in os.scandir(path):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        elif entry.name != _MARK:
+            os.unlink(entry.path)
+    last = os.path.join(os.path.dirname(path), _MAKING + letters)
+    os.rename(path, last)
+    os.unlink(os.path.join(last, _MARK))
+    os.rmdir(last)

@@ -6,6 +6,8 @@ from typing import List, NamedTuple, Optional, Tuple
 
 # deja_read_tensor of read/deja_read.h.
 _TENSOR = struct.Struct("=IIQQQ16s?7x")
+# deja_read_statistics.
+_STATISTICS = struct.Struct("=QQdddd")
 
 # DEJA_READ_INPUTS, DEJA_READ_RESULTS.
 INPUTS, RESULTS = 1, 2
@@ -88,7 +90,7 @@ class Reader:
         try:
             while True:
                 found = room.of(wanted)
-                count = self._calls.deja_read_tensors(self._trace, rank, comm, *operations, which, found, wanted)
+                count = self._calls.deja_read_tensors(self._trace, rank, comm, *operations, which, found, None, wanted)
                 if count < 0:
                     raise OSError(self._why())
                 if count <= wanted:
@@ -96,6 +98,20 @@ class Reader:
                 wanted = count
         finally:
             self._rooms.append(room)
+
+    def statistics(self, rank: int, comm: int = -1) -> List[Tuple[tuple, tuple]]:
+        """The fields of `Tensor`, and those of deja_read_statistics, of all operations."""
+        wanted = 65536
+        while True:
+            found = (ctypes.c_char * (wanted * _TENSOR.size))()
+            statistics = (ctypes.c_char * (wanted * _STATISTICS.size))()
+            count = self._calls.deja_read_tensors(self._trace, rank, comm, -1, -1, BOTH, found, statistics, wanted)
+            if count < 0:
+                raise OSError(self._why())
+            if count <= wanted:
+                return list(zip(_TENSOR.iter_unpack(memoryview(found)[:count * _TENSOR.size]),
+                                _STATISTICS.iter_unpack(memoryview(statistics)[:count * _STATISTICS.size])))
+            wanted = count
 
     def read_into(self, rank: int, digest: bytes, size: int, address: int) -> None:
         """Decodes the tensor with this digest to `address`, where its `size` bytes have room."""
@@ -117,7 +133,7 @@ def _load(path: str) -> ctypes.CDLL:
     calls.deja_read_ranks.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.c_int64]
     calls.deja_read_tensors.restype = ctypes.c_int64
     calls.deja_read_tensors.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64,
-                                        ctypes.c_uint32, ctypes.c_void_p, ctypes.c_int64]
+                                        ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
     calls.deja_read_payload.restype = ctypes.c_int
     calls.deja_read_payload.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64]
     return calls

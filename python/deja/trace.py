@@ -13,126 +13,24 @@ types of torch, and of NumPy with ml_dtypes. With NumPy alone `as_bits` gives th
 nanoseconds of each machine's wall clock.
 """
 import json
+import math
 import os
 import shutil
 import subprocess
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import element_types, reading
 from .kept_folder import KeptFolder
+from .trace_objects import (Communicator, Finding, Frame, Operation, Part, Rank, Scalar, Step, TensorDifference, TensorInfo,
+                            TensorStatistics)
+
+__all__ = ["Communicator", "Finding", "Frame", "Operation", "Part", "Rank", "Scalar", "Step", "TensorDifference", "TensorInfo",
+           "TensorStatistics", "Trace", "TraceError", "find_program"]
 
 
 class TraceError(Exception):
     """A trace cannot be read, or does not hold what was asked for. The message is that of `deja`."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A frame of the program's own code."""
-    file: str
-    line: int
-    function: str
-
-
-@dataclass(frozen=True)
-class Part:
-    """One rank's part in an operation."""
-    rank: int
-    comm: int  # the rank's number of the communicator
-    seq: int  # the number of the operation for `Trace.tensor`
-    begin_ns: int
-    end_ns: int  # of one that was never done: the rank's last event
-    state: str  # done, open (never done), failed
-    operation: str  # AllReduce
-    dtype: Optional[str]
-    count: Optional[int]  # elements
-    root: Optional[int]
-    peer: Optional[int]  # of a send or receive, in the communicator; -1: any
-    step: Optional[int]
-    thread: int
-    nan_in: bool
-    nan_out: bool
-    input_digest: Optional[str]  # equal digests, equal bytes
-    output_digest: Optional[str]
-    stack: List[Frame] = field(default_factory=list)  # innermost first
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A collective with all its ranks, or a send with its receive."""
-    communicator: int  # index of Trace.communicators
-    number: int  # from 1
-    agrees: bool  # the ranks' calls fit each other
-    parts: List[Part]
-
-    @property
-    def name(self) -> str:
-        return f"{self.parts[0].operation} #{self.number}"
-
-    @property
-    def last(self) -> Part:
-        """The part that began last."""
-        return max(self.parts, key=lambda part: part.begin_ns)
-
-    @property
-    def waited_ns(self) -> int:
-        """From the first begin to the last."""
-        return self.last.begin_ns - min(part.begin_ns for part in self.parts)
-
-
-@dataclass(frozen=True)
-class Step:
-    step: int
-    begin_ns: int
-
-
-@dataclass(frozen=True)
-class Rank:
-    rank: int
-    host: str
-    pid: int
-    end: str  # "exit 0", "SIGSEGV"
-    ended_well: bool
-    last_ns: int  # the last event
-    events: int
-    bytes: int  # on disk
-    payload_bytes: int
-    _trace: "Trace" = field(repr=False, compare=False)
-
-    @property
-    def steps(self) -> List[Step]:
-        """In their order. Reads the trace's events the first time."""
-        return self._trace._steps_of(self.rank)
-
-
-@dataclass(frozen=True)
-class Communicator:
-    name: str  # "comm 0 of ranks 0-3"
-    given_name: str  # as the program calls it; may be empty
-    size: int
-    ranks: List[int]  # those of the trace
-
-
-class TensorInfo(NamedTuple):
-    """A tensor that an operation of a rank read or produced."""
-    rank: int
-    comm: int
-    seq: int
-    is_result: bool  # else an input
-    dtype: str  # "float32", "bfloat16"
-    count: int  # elements
-    bytes: int  # that are kept; 0: none
-    digest: str  # hexadecimal; equal digests, equal bytes
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A finding of `deja check`; `facts` has all its fields as `deja check --json` prints them."""
-    kind: str
-    sentence: str
-    ranks: List[int]
-    facts: Dict[str, Any]
 
 
 class _Ahead(NamedTuple):
@@ -171,6 +69,9 @@ class Trace:
 
     def __exit__(self, *_) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"Trace({self.path!r})"
 
     def close(self) -> None:
         """Removes temporary files. Tensors that were returned stay valid."""
@@ -222,18 +123,36 @@ class Trace:
 
     def tensor_infos(self, rank: int, comm: Optional[int] = None) -> List[TensorInfo]:
         """What the trace says of each tensor of the rank's operations (of one communicator), in the order of events."""
-        names = element_types.NAMES
-        return [TensorInfo(rank, comm, seq, is_result, names.get(dtype, "bytes"), count, size, digest.hex())
-                for comm, dtype, seq, count, size, digest, is_result
-                in self._tensors_of(rank, -1 if comm is None else comm, (-1, -1))]
+        return [_info(rank, fields) for fields in self._tensors_of(rank, -1 if comm is None else comm, (-1, -1))]
 
-    def tensor(self, rank: int, comm: int, seq: int, of_input: bool = False, as_bits: bool = False, out=None):
+    def statistics(self, rank: int, comm: Optional[int] = None) -> List[TensorStatistics]:
+        """The same with statistics, which are there without the bytes, too: norms, NaN counts."""
+        read = _said(self._opened().statistics, rank, -1 if comm is None else comm)
+        return [TensorStatistics(_info(rank, fields), *statistics) for fields, statistics in read]
+
+    def scalars(self, rank: int, comm: Optional[int] = None) -> List[Scalar]:
+        """Results of one floating-point element, as a loss is, in the order of events. A sum is one over all ranks."""
+        parts = {(part.comm, part.seq): part for one in self.operations for part in one.parts if part.rank == rank}
+        made = []
+        for one in self.statistics(rank, comm):
+            info, part = one.info, parts.get((one.info.comm, one.info.seq))
+            if not info.is_result or info.count != 1 or "float" not in info.dtype or part is None:
+                continue
+            value = math.nan if one.nan_count else math.inf if one.inf_count else one.sum
+            made.append(Scalar(part.step, value, part.operation, info.comm, info.seq, part.where))
+        return made
+
+    def tensor(self, rank, comm: Optional[int] = None, seq: Optional[int] = None, of_input: bool = False,
+               as_bits: bool = False, out=None):
         """The result (or input) of an operation as a NumPy array of shape (elements,), decoded into its own memory.
 
+        `rank`: its number, with `comm` and `seq`; or a `Part` of an operation, which has all three.
         bfloat16 and float8 have the types of ml_dtypes; without it they are a TraceError. `as_bits`: all elements as
         unsigned integers of their size, which needs NumPy alone. `out`: a contiguous array of as many bytes, decoded
         into instead. Several threads may read tensors at a time.
         """
+        if comm is None:
+            rank, comm, seq = _place_of(rank)
         if self._library is None:
             return _kept_in(out, self._exported(rank, comm, seq, of_input, as_bits))
         found = self._find(rank, comm, seq, of_input)
@@ -245,10 +164,12 @@ class Trace:
             raise TraceError(f"tensor {info.comm}:{info.seq} of rank {info.rank}: its bytes were not kept")
         return self._decoded(info.rank, bytes.fromhex(info.digest), info.bytes, info.dtype, as_bits, out)
 
-    def torch_tensor(self, rank: int, comm: int, seq: int, of_input: bool = False):
+    def torch_tensor(self, rank, comm: Optional[int] = None, seq: Optional[int] = None, of_input: bool = False):
         """The same as a tensor of torch, of one dimension and in host memory; bfloat16 and float8 need nothing else."""
         import torch
 
+        if comm is None:
+            rank, comm, seq = _place_of(rank)
         found = self._find(rank, comm, seq, of_input)
         dtype = _type_of(element_types.torch_type, element_types.NAMES.get(found.dtype, "bytes"))
         tensor = torch.empty(found.bytes, dtype=torch.uint8).view(dtype)
@@ -256,10 +177,26 @@ class Trace:
         return tensor
 
     def diff(self, other: "Trace", rank: Optional[int] = None) -> Dict[str, Any]:
-        """The first difference to another recording, of each rank or of one: `deja diff --json`."""
+        """The first difference to another recording, of each rank or of one: `deja diff --json`. It may be an input, as a
+        seed is; `tensor_differences` has all tensors."""
         chosen = [] if rank is None else ["--rank", str(rank)]
         # 4: they differ.
         return json.loads(self._run("diff", self.path, other.path, "--json", *chosen, allowed=(0, 3, 4)))
+
+    def tensor_differences(self, other: "Trace", rank: Optional[int] = None) -> List[TensorDifference]:
+        """Inputs and results of operations that are not the same bytes in another recording, of each rank or of one.
+
+        Operations are matched by rank, communicator and number. The first one of a rank is where it went another way.
+        """
+        ranks = [one.rank for one in self.ranks] if rank is None else [rank]
+        differences = []
+        for number in ranks:
+            own, others = _by_place(self.tensor_infos(number)), _by_place(other.tensor_infos(number))
+            for place in {**own, **others}:
+                a, b = own.get(place), others.get(place)
+                if a is None or b is None or a.digest != b.digest:
+                    differences.append(TensorDifference(a, b))
+        return differences
 
     def rows(self) -> List[Dict[str, Any]]:
         """A row for each rank's part in an operation, for tables; `site` is the innermost frame."""
@@ -406,6 +343,29 @@ def find_program() -> str:
 # Operations whose tensors are looked up at a time.
 _LOOKED_UP = 256
 _MOST_LOOKED_UP = 16384
+
+
+def _info(rank, fields) -> TensorInfo:
+    comm, dtype, seq, count, size, digest, is_result = fields
+    return TensorInfo(rank, comm, seq, is_result, element_types.NAMES.get(dtype, "bytes"), count, size, digest.hex())
+
+
+def _place_of(part) -> Tuple[int, int, int]:
+    try:
+        return part.rank, part.comm, part.seq
+    except AttributeError:
+        raise TypeError(f"a tensor is named by rank, comm and seq, or by a Part of an operation; not by {part!r}") from None
+
+
+def _by_place(infos: List[TensorInfo]) -> Dict[tuple, TensorInfo]:
+    """By communicator, operation and side; an operation may have several tensors of a side."""
+    found: Dict[tuple, TensorInfo] = {}
+    seen: Dict[tuple, int] = {}
+    for one in infos:
+        side = one.comm, one.seq, one.is_result
+        seen[side] = seen.get(side, -1) + 1
+        found[(*side, seen[side])] = one
+    return found
 
 
 def _said(call, *arguments):
