@@ -71,6 +71,7 @@ TEST_F(ExportTest, JsonHasOperationsWithTheirParts) {
 }
 
 TEST_F(ExportTest, JsonOfRanksAlone) {
+  source_.operations.clear();
   source_.has_operations = false;
   source_.has_findings = false;
   const auto json = nlohmann::json::parse(Exported("json"));

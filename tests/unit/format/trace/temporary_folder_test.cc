@@ -134,7 +134,8 @@ pid_t StartKilledAt(int number) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
       _exit(77);
-    if (auto folder = TempFolder::Make("deja-test-")) fs::create_directory((*folder)->path() + "/a");
+    if (auto folder = TempFolder::Make("deja-test-"))
+      fs::create_directories((*folder)->path() + "/a/b");
     _exit(0);
   }
   return child;
