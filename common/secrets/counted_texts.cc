@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kLongestName = 64;
 constexpr size_t kLongestValue = 4096;
 
-bool IsNameChar(char c) {
+bool MayBeInName(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '-' || c == '.';
 }
@@ -60,7 +60,7 @@ Counted TextAt(std::string_view bytes, size_t at) {
   return {at + head, at + head + size};
 }
 
-// Behind what puts a text into pickle's memo.
+// After what puts a text into pickle's memo.
 size_t AfterMemo(std::string_view bytes, size_t at) {
   if (at >= bytes.size()) return at;
   switch (static_cast<uint8_t>(bytes[at])) {
@@ -75,6 +75,16 @@ size_t AfterMemo(std::string_view bytes, size_t at) {
   }
 }
 
+// After what stands before bytes in pickles of protocol 2, the first time and from then on: a call
+// of _codecs.encode.
+size_t AfterEncode(std::string_view bytes, size_t at) {
+  constexpr std::string_view kEncode = "c_codecs\nencode\n";
+  if (at >= bytes.size()) return at;
+  if (bytes.substr(at, kEncode.size()) == kEncode) return AfterMemo(bytes, at + kEncode.size());
+  if (bytes[at] == 'h') return at + 2;  // BINGET
+  return bytes[at] == 'j' ? at + 5 : at;  // LONG_BINGET
+}
+
 }  // namespace
 
 CountedPair FindCountedPair(std::string_view bytes, size_t from) {
@@ -82,8 +92,8 @@ CountedPair FindCountedPair(std::string_view bytes, size_t from) {
     const Counted name = TextAt(bytes, at);
     if (name.end == 0 || name.end - name.begin > kLongestName) continue;
     const std::string_view text = bytes.substr(name.begin, name.end - name.begin);
-    if (!std::all_of(text.begin(), text.end(), IsNameChar)) continue;
-    const size_t next = AfterMemo(bytes, name.end);
+    if (!std::all_of(text.begin(), text.end(), MayBeInName)) continue;
+    const size_t next = AfterEncode(bytes, AfterMemo(bytes, name.end));
     const Counted value = next < bytes.size() ? TextAt(bytes, next) : Counted{};
     if (value.end == 0 || value.end - value.begin > kLongestValue) continue;
     return {text, value.begin, value.end};

@@ -68,9 +68,6 @@ class GoodRun(harness.DejaTest):
             self.assertIsNone(reduced.part_of(7))
             self.assertGreaterEqual(reduced.lasted_ns, max(part.lasted_ns for part in reduced.parts))
             self.assertRegex(repr(reduced), r"^<AllReduce #\d+ float32\[\d+\] on communicator 0, ranks 0, 1>$")
-            scalars = trace.scalars(0)
-            self.assertGreaterEqual(len({one.step for one in scalars}), STEPS - 1)
-            self.assertTrue(all(one.operation == "AllReduce" and ".cc:" in one.where for one in scalars), scalars)
             part = reduced.parts[1]
             self.assertIn(f"in {part.stack[0].function}", part.where)
             shown, = [one for one in trace.tensors(1, part.comm, part.seq) if one["is_result"]]
@@ -94,7 +91,6 @@ class GoodRun(harness.DejaTest):
                 return
             array = trace.tensor(1, part.comm, part.seq)
             self.assertEqual(trace.tensor(part).tolist(), array.tolist())
-            self.assertEqual([trace.tensor(0, one.comm, one.seq).tolist() for one in scalars], [[one.value] for one in scalars])
             self.assertEqual((array.dtype, array.shape), (numpy.dtype("float32"), (part.count,)))
             self.assertEqual([float(one) for one in shown["first_elements"]],
                              [float(str(one)) for one in array[:len(shown["first_elements"])]])

@@ -149,6 +149,23 @@ class ElementTypes(harness.DejaTest):
             with self.assertRaisesRegex(TypeError, "by rank, comm and seq, or by a Part of an operation; not by 0"):
                 one.tensor(0)
 
+    def test_scalars(self):
+        trace_path = self.trace_path("scalars.deja")
+        self.checked(self.record("stepper", ["--steps=3", "--count=1"], n=1, trace="scalars.deja"))
+        sys.path.insert(0, str(harness.ROOT / "python"))
+        from deja.trace import Trace
+        with Trace(trace_path, program=str(harness.DEJA)) as trace:
+            scalars = trace.scalars(0)
+            parts = {part.seq: part for one in trace.operations for part in one.parts}
+            self.assertEqual([one.seq for one in scalars], sorted(parts))
+            self.assertGreaterEqual(len(scalars), 3)
+            for one in scalars:
+                part = parts[one.seq]
+                self.assertEqual((one.step, one.operation, one.where), (part.step, part.operation, part.where))
+                shown, = [tensor for tensor in trace.tensors(0, one.comm, one.seq) if tensor["is_result"]]
+                self.assertEqual(one.value, float(shown["first_elements"][0]))
+            self.assertEqual(trace.scalars(0, comm=5), [])
+
 
 if __name__ == "__main__":
     harness.main()

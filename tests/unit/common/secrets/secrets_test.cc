@@ -34,6 +34,10 @@ TEST(SecretsTest, TextsWithTheirLengthInFront) {
             "name|X\x08\0\0\0passwordq\x01X\x05\0\0\0*****q\x02"s);
   EXPECT_EQ(masked("X\x08\0\0\0passwordr\1\1\0\0C\x05hu\0t2"s),
             "name|X\x08\0\0\0passwordr\1\1\0\0C\x05*****"s);
+  EXPECT_EQ(masked("X\x08\0\0\0passwordq\1c_codecs\nencode\nq\2X\x05\0\0\0hunt2q\3X\6\0\0\0latin1"s),
+            "name|X\x08\0\0\0passwordq\1c_codecs\nencode\nq\2X\x05\0\0\0*****q\3X\6\0\0\0latin1"s);
+  EXPECT_EQ(masked("X\x08\0\0\0passwordq\1h\2X\x05\0\0\0hunt2"s),
+            "name|X\x08\0\0\0passwordq\1h\2X\x05\0\0\0*****"s);
   EXPECT_EQ(masked("U\x08passwordU\x05hunt2"s), "name|U\x08passwordU\x05*****"s);
   EXPECT_EQ(masked("\xa8password\xa5hunt2"s), "name|\xa8password\xa5*****"s);
   EXPECT_EQ(masked("\xd9\x08password\xd9\x05hunt2"s), "name|\xd9\x08password\xd9\x05*****"s);
