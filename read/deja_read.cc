@@ -167,8 +167,7 @@ int deja_read_payload(deja_read_trace* trace, uint32_t rank, const uint8_t hash[
   if (read) return 0;
   const auto kept = (*reader)->PayloadSize(name);
   if (!kept) return static_cast<int>(FailWith("reading a tensor: its bytes were not kept"));
-  if (*kept != size)
-    return static_cast<int>(FailWith("reading a tensor: its size is another one"));
+  if (*kept != size) return static_cast<int>(FailWith("reading a tensor: its size is another one"));
   return static_cast<int>(FailWith(read.error().message));
 }
 

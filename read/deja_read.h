@@ -28,7 +28,7 @@ typedef struct {
   uint8_t reserved[7];
 } deja_read_tensor;
 
-/* Of the elements of a tensor that are numbers, but for the counts. */
+/* Statistics of a tensor; all but the counts leave out NaNs and infinities. */
 typedef struct {
   uint64_t nan_count;
   uint64_t inf_count;

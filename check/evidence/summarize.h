@@ -1,7 +1,7 @@
 // The map: one rank's recording becomes its summary.
 //
-// Reads all events once, unless heads alone are wanted. Memory: one decoded batch and the summary. One thread a call; several
-// ranks may be read side by side with a PlaceFinder each.
+// Reads all events once, unless heads alone are wanted. Memory: one decoded batch and the summary.
+// One thread a call; several ranks may be read side by side with a PlaceFinder each.
 #ifndef DEJA_CHECK_EVIDENCE_SUMMARIZE_H_
 #define DEJA_CHECK_EVIDENCE_SUMMARIZE_H_
 

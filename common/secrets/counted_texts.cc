@@ -29,7 +29,8 @@ Counted TextAt(std::string_view bytes, size_t at) {
   size_t head = 0;
   size_t size = 0;
   switch (code) {
-    case 0x8c:  // pickle: SHORT_BINUNICODE, SHORT_BINSTRING, SHORT_BINBYTES; MessagePack: str 8, bin 8
+    case 0x8c:  // pickle: SHORT_BINUNICODE, SHORT_BINSTRING, SHORT_BINBYTES; MessagePack: str 8,
+                // bin 8
     case 'U':
     case 'C':
     case 0xd9:
@@ -81,7 +82,7 @@ size_t AfterEncode(std::string_view bytes, size_t at) {
   constexpr std::string_view kEncode = "c_codecs\nencode\n";
   if (at >= bytes.size()) return at;
   if (bytes.substr(at, kEncode.size()) == kEncode) return AfterMemo(bytes, at + kEncode.size());
-  if (bytes[at] == 'h') return at + 2;  // BINGET
+  if (bytes[at] == 'h') return at + 2;    // BINGET
   return bytes[at] == 'j' ? at + 5 : at;  // LONG_BINGET
 }
 

@@ -53,7 +53,8 @@ pid_t g_watched_process = 0;
 bool RemoveContents(const std::string& path) {
   std::error_code ignored;
   bool all = true;
-  for (fs::directory_iterator at(path, ignored), end; !ignored && at != end; at.increment(ignored)) {
+  for (fs::directory_iterator at(path, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
     if (at->path().filename() == kTemporaryMark) continue;
     std::error_code error;
     fs::remove_all(at->path(), error);
@@ -67,8 +68,8 @@ bool RemoveContents(const std::string& path) {
 void RemoveMarked(const std::string& path) {
   if (!RemoveContents(path)) return;
   const size_t letters = path.size() - kLetters.size();
-  const std::string last = path.substr(0, path.rfind('/') + 1) + std::string(kMakingPrefix) +
-                           path.substr(letters);
+  const std::string last =
+      path.substr(0, path.rfind('/') + 1) + std::string(kMakingPrefix) + path.substr(letters);
   if (path == last || rename(path.c_str(), last.c_str()) == 0) {
     unlink((last + "/" + kTemporaryMark).c_str());
     if (rmdir(last.c_str()) != 0) rename(last.c_str(), path.c_str());
@@ -92,8 +93,7 @@ void RemoveIfAbandoned(const std::string& base, const std::string& name) {
   const std::string path = base + "/" + name;
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return;
-  const bool is_candidate =
-      IsOwn(folder) && (IsMarked(folder) || name.starts_with(kMakingPrefix));
+  const bool is_candidate = IsOwn(folder) && (IsMarked(folder) || name.starts_with(kMakingPrefix));
   if (is_candidate && flock(folder, LOCK_EX | LOCK_NB) == 0) {
     // One without a mark is empty, or not Deja's.
     if (IsMarked(folder))
@@ -225,8 +225,7 @@ struct MadeFolder {
 bool LockAndMark(const std::string& making, const std::string& stem, MadeFolder& made) {
   made.lock = open(making.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (made.lock < 0 || flock(made.lock, LOCK_EX) != 0) return false;
-  const int mark =
-      openat(made.lock, kTemporaryMark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int mark = openat(made.lock, kTemporaryMark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (mark < 0) return false;
   close(mark);
   made.path = stem + making.substr(making.size() - kLetters.size());

@@ -82,7 +82,7 @@ class Trace:
 
     @property
     def ranks(self) -> List[Rank]:
-        """By their numbers. Reads headers, indexes and a few events; the steps of a rank are read when they are asked for."""
+        """By their numbers. Reads headers, indexes and a few events; a rank reads its steps when they are asked for."""
         if self._ranks is None:
             self._ranks = [_known(Rank, {**facts, "_trace": self}) for facts in self._head()["ranks"]]
         return list(self._ranks)
@@ -177,8 +177,10 @@ class Trace:
         return tensor
 
     def diff(self, other: "Trace", rank: Optional[int] = None) -> Dict[str, Any]:
-        """The first difference to another recording, of each rank or of one: `deja diff --json`. It may be an input, as a
-        seed is; `tensor_differences` has all tensors."""
+        """The first difference to another recording, of each rank or of one: `deja diff --json`.
+
+        It may be an input, as a seed is; `tensor_differences` has all tensors.
+        """
         chosen = [] if rank is None else ["--rank", str(rank)]
         # 4: they differ.
         return json.loads(self._run("diff", self.path, other.path, "--json", *chosen, allowed=(0, 3, 4)))
@@ -251,8 +253,8 @@ class Trace:
         return _said(self._opened().tensor_fields, rank, comm, operations, which)
 
     def _find(self, rank, comm, seq, of_input):
-        """The tensor of an operation. Those of the next ones are looked up with it, more of them where the reader goes
-        through them in order: a look-up decodes whole batches of events."""
+        """The tensor of an operation. Those of the next operations are looked up with it: a look-up decodes whole
+        batches of events. Their number doubles while the caller goes through operations in order."""
         ahead = self._ahead.get((rank, comm, of_input))
         if ahead is not None:
             found = ahead.tensors.get(seq)
