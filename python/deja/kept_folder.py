@@ -3,6 +3,7 @@
 The marks are those of format/trace/temporary_folder.h: a file in the folder, and a lock while its process lives. After
 a SIGKILL the next command of Deja's that makes a temporary folder removes this one.
 """
+import contextlib
 import fcntl
 import os
 import shutil
@@ -53,7 +54,8 @@ class KeptFolder:
 def _remove(path, letters, lock, maker):
     # A forked child has the object, too; the folder is its parent's.
     if os.getpid() == maker:
-        _remove_marked(path, letters)
+        with contextlib.suppress(OSError):  # a user may have removed it
+            _remove_marked(path, letters)
     os.close(lock)
 
 
