@@ -36,6 +36,7 @@ struct Wanted {
   int64_t comm = -1;
   int64_t first = -1;
   int64_t last = -1;
+  uint32_t which = DEJA_READ_INPUTS | DEJA_READ_RESULTS;
 
   [[nodiscard]] bool Holds(uint32_t number, uint64_t seq) const {
     if (number == 0 || seq == 0) return false;
@@ -51,8 +52,8 @@ struct Wanted {
 class TensorList {
  public:
   TensorList(const deja::format::RankReader& reader, const Wanted& wanted,
-             std::span<deja_read_tensor> out)
-      : reader_(reader), wanted_(wanted), out_(out) {}
+             std::span<deja_read_tensor> out, deja_read_statistics* statistics)
+      : reader_(reader), wanted_(wanted), out_(out), statistics_(statistics) {}
 
   int64_t Fill() {
     // Results of one operation come before those of a later one of its communicator.
@@ -60,13 +61,18 @@ class TensorList {
     auto cursor = is_range ? reader_.EventsFromOp(static_cast<uint32_t>(wanted_.comm) + 1,
                                                   static_cast<uint64_t>(wanted_.first))
                            : reader_.Events();
-    const uint64_t kinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallResults);
+    const bool inputs = (wanted_.which & DEJA_READ_INPUTS) != 0;
+    const bool has_results = (wanted_.which & DEJA_READ_RESULTS) != 0;
+    // Results say where a range ends.
+    const uint64_t kinds =
+        KindBit(EventKind::kCallResults) | (inputs ? KindBit(EventKind::kCallEnter) : 0);
     bool is_done = false;
     while (const deja::format::Event* event = is_done ? nullptr : cursor->NextOf(kinds)) {
       if (const auto* enter = event->As<deja::format::CallEnter>()) {
         if (wanted_.Holds(enter->comm, enter->comm_seq)) Add(*enter, enter->inputs, false);
       } else if (const auto* results = event->As<deja::format::CallResults>()) {
-        if (wanted_.Holds(results->comm, results->comm_seq)) Add(*results, results->outputs, true);
+        if (has_results && wanted_.Holds(results->comm, results->comm_seq))
+          Add(*results, results->outputs, true);
         is_done = is_range && wanted_.IsAtEnd(results->comm, results->comm_seq);
       }
     }
@@ -89,12 +95,17 @@ class TensorList {
       one.bytes = reader_.PayloadSize(tensor.hash).value_or(0);
       std::memcpy(one.hash, tensor.hash.bytes.data(), sizeof one.hash);
       one.is_result = is_result ? 1 : 0;
+      const deja::format::TensorStats& stats = tensor.stats;
+      if (statistics_ != nullptr)
+        statistics_[index] = {stats.nan_count, stats.inf_count, stats.min,
+                              stats.max,       stats.sum,       stats.sum_squares};
     }
   }
 
   const deja::format::RankReader& reader_;
   const Wanted wanted_;
   std::span<deja_read_tensor> out_;
+  deja_read_statistics* statistics_;  // as many
   int64_t count_ = 0;
 };
 
@@ -136,10 +147,13 @@ int64_t deja_read_ranks(const deja_read_trace* trace, uint32_t* ranks, int64_t m
 }
 
 int64_t deja_read_tensors(deja_read_trace* trace, uint32_t rank, int64_t comm, int64_t first,
-                          int64_t last, deja_read_tensor* tensors, int64_t most) {
+                          int64_t last, uint32_t which, deja_read_tensor* tensors,
+                          deja_read_statistics* statistics, int64_t most) {
   auto reader = trace->trace->Rank(rank);
   if (!reader) return FailWith(reader.error().message);
-  return TensorList(**reader, {comm, first, last}, {tensors, static_cast<size_t>(most)}).Fill();
+  return TensorList(**reader, {comm, first, last, which}, {tensors, static_cast<size_t>(most)},
+                    statistics)
+      .Fill();
 }
 
 int deja_read_payload(deja_read_trace* trace, uint32_t rank, const uint8_t hash[16], void* out,
@@ -148,14 +162,13 @@ int deja_read_payload(deja_read_trace* trace, uint32_t rank, const uint8_t hash[
   if (!reader) return static_cast<int>(FailWith(reader.error().message));
   deja::Hash128 name;
   std::memcpy(name.bytes.data(), hash, name.bytes.size());
-  const auto kept = (*reader)->PayloadSize(name);
-  if (!kept || *kept != size)
-    return static_cast<int>(FailWith(kept ? "reading a tensor: its size is another one"
-                                          : "reading a tensor: its bytes were "
-                                            "not kept"));
   const deja::Status read =
       (*reader)->ReadPayload(name, {static_cast<std::byte*>(out), static_cast<size_t>(size)});
-  return read ? 0 : static_cast<int>(FailWith(read.error().message));
+  if (read) return 0;
+  const auto kept = (*reader)->PayloadSize(name);
+  if (!kept) return static_cast<int>(FailWith("reading a tensor: its bytes were not kept"));
+  if (*kept != size) return static_cast<int>(FailWith("reading a tensor: its size is another one"));
+  return static_cast<int>(FailWith(read.error().message));
 }
 
 }  // extern "C"

@@ -28,6 +28,16 @@ typedef struct {
   uint8_t reserved[7];
 } deja_read_tensor;
 
+/* Statistics of a tensor; all but the counts leave out NaNs and infinities. */
+typedef struct {
+  uint64_t nan_count;
+  uint64_t inf_count;
+  double min;
+  double max;
+  double sum;
+  double sum_squares;
+} deja_read_statistics;
+
 /* Why the last call of this thread failed; valid until its next one. */
 const char* deja_read_error(void);
 
@@ -37,11 +47,16 @@ void deja_read_close(deja_read_trace* trace);
 /* The numbers of its ranks, ascending, at most `most` of them; returns how many there are. */
 int64_t deja_read_ranks(const deja_read_trace* trace, uint32_t* ranks, int64_t most);
 
+/* Which tensors of an operation. */
+enum { DEJA_READ_INPUTS = 1, DEJA_READ_RESULTS = 2 };
+
 /* The tensors of the operations [first, last] of `comm` of the last attempt of `rank`, as they were
- * recorded. `comm` and `first` negative: of all. At most `most` are written to `tensors`; returns
- * how many there are. */
+ * recorded. `comm` and `first` negative: of all. `which`: DEJA_READ_INPUTS, DEJA_READ_RESULTS, or
+ * both by `|`. At most `most` are written to `tensors`, and their statistics to
+ * `statistics`, unless it is NULL; returns how many there are. */
 int64_t deja_read_tensors(deja_read_trace* trace, uint32_t rank, int64_t comm, int64_t first,
-                          int64_t last, deja_read_tensor* tensors, int64_t most);
+                          int64_t last, uint32_t which, deja_read_tensor* tensors,
+                          deja_read_statistics* statistics, int64_t most);
 
 /* Decodes the bytes of a tensor into `out`, which has `size` bytes: those that the tensor says.
  * Checks their hash. */

@@ -2,6 +2,7 @@
 """How fast deja.trace reads the tensors of a trace, beside the C++ reader; and how long it takes to open many ranks.
 
 usage: python_speed.py [--build build] [--megabytes 1000] [--counts 262144 16384] [--ranks 1024] [--runs 5]
+                       [--collectives 100 1000] [--parts ranks operations]
 
 Records a job of one rank (stepper): all-reduces of `--counts` floats, `--megabytes` in all. C++ (tensor_speed) and
 Python read all results in turns, in processes of their own. Each result goes into its own memory, or all into one
@@ -39,18 +40,22 @@ def read_all(directory, program, way):
     return time.perf_counter() - begin, time.process_time() - begin_processor, done
 
 
-def measure_open(directory, program):
+def processor_time():
+    """Seconds of this process and of the children that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def measure_open(directory, program, part):
     from deja.trace import Trace
 
-    begin = time.perf_counter()
+    def took(read):
+        begin, begin_processor = time.perf_counter(), processor_time()
+        found = read()
+        return time.perf_counter() - begin, processor_time() - begin_processor, len(found)
+
     with Trace(directory, program=program) as trace:
-        ranks = trace.ranks
-        comms = trace.communicators
-        first = time.perf_counter() - begin
-        assert len(ranks) > 0 and len(comms) > 0
-        begin = time.perf_counter()
-        count = len(trace.operations)
-        return first, time.perf_counter() - begin, count
+        return took(lambda: trace.operations if part == "operations" else [*trace.ranks, *trace.communicators])
 
 
 def told(argv):
@@ -91,13 +96,14 @@ def speeds(build, folder, megabytes, count, runs):
     shutil.rmtree(trace)
 
 
-def opening(build, folder, ranks, collectives, runs):
+def opening(build, folder, ranks, collectives, runs, parts):
     trace = folder / "ranks.deja"
     told([build / "tests" / "zoo" / "zoo_many_ranks", trace, ranks, collectives])
-    took = [this("open", trace, build / "bin" / "deja").split() for _ in range(runs)]
-    first, rest = min(float(one[0]) for one in took), min(float(one[1]) for one in took)
-    print(f"{ranks} ranks x {collectives} collectives: ranks and communicators {first:.2f} s "
-          f"(to {max(float(one[0]) for one in took):.2f}), then all {took[0][2]} operations {rest:.2f} s", flush=True)
+    for part in parts:
+        took = [[float(one) for one in this("open", trace, build / "bin" / "deja", part).split()] for _ in range(runs)]
+        elapsed, processor, _ = zip(*took)
+        print(f"{ranks} ranks x {collectives} collectives: {part}: {min(elapsed):.2f} s (to {max(elapsed):.2f}), "
+              f"{min(processor):.2f} s of processor time (to {max(processor):.2f})", flush=True)
     shutil.rmtree(trace)
 
 
@@ -111,6 +117,7 @@ def main():
     parser.add_argument("--counts", type=int, nargs="*", default=[262144, 16384])
     parser.add_argument("--ranks", type=int, default=1024)
     parser.add_argument("--collectives", type=int, nargs="*", default=[100, 1000])
+    parser.add_argument("--parts", nargs="*", default=["ranks", "operations"])
     parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="deja-bench-"))
@@ -119,7 +126,7 @@ def main():
         for count in args.counts:
             speeds(args.build.resolve(), folder, args.megabytes, count, args.runs)
         for collectives in args.collectives:
-            opening(args.build.resolve(), folder, args.ranks, collectives, args.runs)
+            opening(args.build.resolve(), folder, args.ranks, collectives, args.runs, args.parts)
     finally:
         shutil.rmtree(folder)
 

@@ -42,6 +42,11 @@ constexpr uint64_t kKinds =
     KindBit(EventKind::kInputFile) | KindBit(EventKind::kFileRead) | KindBit(EventKind::kInput) |
     KindBit(EventKind::kClockRun) | KindBit(EventKind::kConnectionOpened);
 
+// What says which communicators there were, and how the rank ended.
+constexpr uint64_t kHeadKinds = KindBit(EventKind::kNote) | KindBit(EventKind::kCommCreated) |
+                                KindBit(EventKind::kCrash) | KindBit(EventKind::kProcessExit) |
+                                KindBit(EventKind::kDegraded);
+
 // Events that damage may have taken away.
 constexpr uint64_t kSlack = 1 << 16;
 constexpr uint64_t kMostCalls = uint64_t{1} << 28;  // of a communicator
@@ -109,18 +114,39 @@ class Summarizer {
   }
 
   void Read(const SummarizeOptions& options) {
-    auto cursor = reader_.Events();
-    while (const format::Event* event = cursor->NextOf(kKinds)) {
-      Live(event->time_ns);
-      std::visit([&](const auto& body) { On(*event, body); }, event->body);
+    if (options.only_heads) {
+      ReadHeads();
+    } else {
+      ReadFrom(*reader_.Events(), kKinds);
+      FindLastTime();
     }
-    if (cursor->damaged_batches() != 0) MissingEvents(cursor->damage());
-    FindLastTime();
     FindLoss(options);
     Finish(options);
   }
 
  private:
+  void ReadFrom(format::EventCursor& cursor, uint64_t kinds) {
+    while (const format::Event* event = cursor.NextOf(kinds)) {
+      Live(event->time_ns);
+      std::visit([&](const auto& body) { On(*event, body); }, event->body);
+    }
+    if (cursor.damaged_batches() != 0) MissingEvents(cursor.damage());
+  }
+
+  // The index says where they are, and when the last event was.
+  void ReadHeads() {
+    const format::BatchList& batches = reader_.batches();
+    const size_t end = batches.size();
+    for (size_t batch = 0; (batch = batches.FindKinds(batch, end, kHeadKinds)) < end; ++batch)
+      ReadFrom(*reader_.EventsOfBatch(batch), kHeadKinds);
+    for (size_t batch = 0; batch < end;) {
+      size_t next = batch + 1;
+      const format::BatchBlock* block = batches.BlockAt(batch, next);
+      Live(block != nullptr ? block->all.last_time_ns : batches[batch].last_time_ns);
+      batch = next;
+    }
+  }
+
   template <typename T>
   void On(const format::Event&, const T&) {}
 

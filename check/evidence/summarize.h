@@ -1,7 +1,7 @@
 // The map: one rank's recording becomes its summary.
 //
-// Reads all events once. Memory: one decoded batch and the summary. One thread a call; several
-// ranks may be read side by side with a PlaceFinder each.
+// Reads all events once, unless heads alone are wanted. Memory: one decoded batch and the summary.
+// One thread a call; several ranks may be read side by side with a PlaceFinder each.
 #ifndef DEJA_CHECK_EVIDENCE_SUMMARIZE_H_
 #define DEJA_CHECK_EVIDENCE_SUMMARIZE_H_
 
@@ -13,6 +13,9 @@ namespace deja::check {
 
 struct SummarizeOptions {
   bool is_running = false;  // its process is alive: what is not there may still come
+  // Communicators and the rank's end alone. Batches that say nothing of them are not read, so
+  // damage in them does not show.
+  bool only_heads = false;
 };
 
 RankSummary Summarize(const format::RankReader& reader, PlaceFinder& places,

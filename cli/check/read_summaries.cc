@@ -51,7 +51,7 @@ ReadRank ReadOne(const format::RankFolder& folder, check::PlaceFinder& places,
     read.unread = reader.error().message;
     return read;
   }
-  read.summary = check::Summarize(**reader, places, {IsRunning(**reader)});
+  read.summary = check::Summarize(**reader, places, {IsRunning(**reader), options.only_heads});
   if (options.on_rank) read.reader = std::move(*reader);
   return read;
 }

@@ -38,6 +38,8 @@ struct ReadSummariesOptions {
   size_t own_of_all = 0;
   static constexpr size_t kLeastOwn = 256;
   static constexpr size_t kMostOwn = 4096;
+  // Communicators and ends of ranks alone (check/evidence/summarize.h).
+  bool only_heads = false;
   // Take summaries where recordings have them. Not with `on_rank`, which needs what they lack.
   bool use_kept = false;
   // Called for each rank while it is open, in the order of ranks. May be empty.

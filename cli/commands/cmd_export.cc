@@ -39,6 +39,7 @@ struct ExportOptions {
   uint32_t rank = 0;
   bool input = false;
   bool no_operations = false;
+  bool only_ranks = false;
   std::vector<std::string> binaries;
 };
 ExportOptions g_export_options;
@@ -58,6 +59,8 @@ void AddExportOptions(CLI::App& app) {
                  "The file or folder to write (default: TRACE's name in the working directory)");
   app.add_flag("--no-operations", g_export_options.no_operations,
                "With json: ranks, communicators and findings alone");
+  app.add_flag("--only-ranks", g_export_options.only_ranks,
+               "With json: ranks, without their steps, and communicators alone; reads few events");
   AddBinariesOption(app, g_export_options.binaries);
   auto* tensor = app.add_option("--tensor", g_export_options.tensor,
                                 "Instead: the result of operation COMM:SEQ as a file of NumPy's; "
@@ -123,8 +126,10 @@ int ExportTensor(const Context& context) {
 int RunExport(const Context& context) {
   if (!g_export_options.tensor.empty()) return ExportTensor(context);
   const ExportFormat& format = ChosenFormat();
-  if (g_export_options.no_operations && g_export_options.format != "json") {
-    Diagnose("exporting: --no-operations: only --format json has other parts");
+  const bool only_ranks = g_export_options.only_ranks;
+  if ((g_export_options.no_operations || only_ranks) && g_export_options.format != "json") {
+    Diagnose(fmt::format("exporting: {}: only --format json has other parts",
+                         only_ranks ? "--only-ranks" : "--no-operations"));
     return kExitUsage;
   }
   const std::string out = g_export_options.out.empty()
@@ -139,16 +144,18 @@ int RunExport(const Context& context) {
   ReadSummariesOptions options;
   options.operation = "reading";
   options.window_of_all = kMostExportedCalls;
+  options.only_heads = only_ranks;
   options.on_rank = [&](const format::RankReader& reader, const check::RankSummary& summary) {
-    facts[summary.rank] = ReadRankFacts(reader);
+    facts[summary.rank] = only_ranks ? ReadRankHead(reader) : ReadRankFacts(reader);
   };
   auto read = ReadSummaries(g_export_options.trace, places, options);
   if (!read) return FailWith(read.error());
   Progress progress("comparing " + g_export_options.trace);
   const check::Job job(std::move(read->ranks));
-  ExportSource source{g_export_options.trace, fmt::format("deja {}", kVersion), job, {}, {},
-                      check::Check(job)};
-  source.has_operations = !g_export_options.no_operations;
+  ExportSource source{g_export_options.trace, fmt::format("deja {}", kVersion), job, {}, {}, {}};
+  source.has_findings = !only_ranks;
+  source.has_operations = !g_export_options.no_operations && !only_ranks;
+  if (source.has_findings) source.report = check::Check(job);
   if (source.has_operations) source.operations = check::JoinOperations(job);
   for (const check::RankSummary& rank : job.ranks) source.ranks.push_back(facts[rank.rank]);
   source.report.notes.insert(source.report.notes.end(), read->notes.begin(), read->notes.end());

@@ -29,6 +29,7 @@ struct ExportSource {
   std::vector<RankFacts> ranks;                    // as Job::ranks
   check::Report report;
   bool has_operations = true;  // false: ranks, communicators and findings alone are written
+  bool has_findings = true;    // false: nor findings, nor the steps of ranks
 
   [[nodiscard]] const check::Signature& SignatureOf(const check::Part& part) const {
     return job.signatures[part.call->signature];

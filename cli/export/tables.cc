@@ -56,19 +56,20 @@ json PartJson(const ExportSource& source, const check::Part& part, bool is_trans
 json RankJson(const ExportSource& source, size_t index) {
   const check::RankSummary& rank = source.job.ranks[index];
   const RankFacts& facts = source.ranks[index];
-  json steps = json::array();
+  json value = {{"rank", rank.rank},
+                {"host", facts.host},
+                {"pid", facts.pid},
+                {"end", rank.end.Describe()},
+                {"ended_well", rank.end.Well()},
+                {"last_ns", rank.last_time_ns},
+                {"events", facts.events},
+                {"bytes", facts.file_bytes},
+                {"payload_bytes", facts.payload_bytes}};
+  if (!source.has_findings) return value;
+  json& steps = value["steps"] = json::array();
   for (const auto& [step, begin_ns] : facts.steps)
     steps.push_back({{"step", step}, {"begin_ns", begin_ns}});
-  return {{"rank", rank.rank},
-          {"host", facts.host},
-          {"pid", facts.pid},
-          {"end", rank.end.Describe()},
-          {"ended_well", rank.end.Well()},
-          {"last_ns", rank.last_time_ns},
-          {"events", facts.events},
-          {"bytes", facts.file_bytes},
-          {"payload_bytes", facts.payload_bytes},
-          {"steps", steps}};
+  return value;
 }
 
 // A cell, quoted where it must be. Spreadsheets compute a cell that begins like a formula: such
@@ -116,8 +117,11 @@ Status ExportJson(const ExportSource& source, const std::string& path) {
       value["parts"].push_back(PartJson(source, part, one.is_transfer));
     file.Write((i == 0 ? "\n" : ",\n") + JsonText(value));
   }
-  file.Write("],\n\"check\":" + JsonText(CheckJson(source.report, source.trace, job.ranks.size())) +
-             "}\n");
+  file.Write("]");
+  if (source.has_findings)
+    file.Write(",\n\"check\":" +
+               JsonText(CheckJson(source.report, source.trace, job.ranks.size())));
+  file.Write("}\n");
   return file.Finish();
 }
 

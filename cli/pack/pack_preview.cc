@@ -58,7 +58,8 @@ void AddFiles(const format::RankReader& reader, std::map<std::string, KeptFile>&
       [&](std::string_view path, std::string& bytes) {
         const auto file = files.find(std::string(path));
         if (file == files.end() || !file->second.warning.empty()) return;
-        const std::string_view rule = SecretRule().MaskText(bytes);
+        const std::string_view counted = SecretRule().MaskCounted(bytes);
+        const std::string_view rule = counted.empty() ? SecretRule().MaskText(bytes) : counted;
         if (!rule.empty())
           file->second.warning = fmt::format("bytes that look like a secret ({})", rule);
       },

@@ -252,7 +252,7 @@ bool Redactor::Path(std::string_view& path) {
 
 // Secrets in runs of text, and names that were learnt anywhere.
 bool Redactor::RedactBytes(std::span<char> bytes) {
-  bool changed = false;
+  bool changed = !rule_.MaskCounted(bytes).empty();
   for (size_t at = 0; at < bytes.size();) {
     size_t end = at;
     while (end < bytes.size() && IsTextByte(bytes[end])) ++end;

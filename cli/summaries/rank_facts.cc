@@ -6,7 +6,7 @@
 
 namespace deja::cli {
 
-RankFacts ReadRankFacts(const format::RankReader& reader) {
+RankFacts ReadRankHead(const format::RankReader& reader) {
   const format::TraceHeader& header = reader.header();
   const format::Footer& totals = reader.totals();
   RankFacts facts;
@@ -20,6 +20,12 @@ RankFacts ReadRankFacts(const format::RankReader& reader) {
   facts.events_lost = totals.events_lost;
   facts.payloads_lost = totals.payloads_lost;
   facts.start_ns = header.start_wall_ns;
+  return facts;
+}
+
+RankFacts ReadRankFacts(const format::RankReader& reader) {
+  const format::TraceHeader& header = reader.header();
+  RankFacts facts = ReadRankHead(reader);
   const uint64_t to_wall = header.start_wall_ns - header.start_mono_ns;
   auto cursor = reader.Events();
   while (const format::Event* event = cursor->NextOf(format::KindBit(format::EventKind::kStep)))

@@ -28,6 +28,8 @@ struct RankFacts {
 };
 
 RankFacts ReadRankFacts(const format::RankReader& reader);
+// Without its steps: reads no events.
+RankFacts ReadRankHead(const format::RankReader& reader);
 
 // A step of the job: when its first and its last rank began it.
 struct JobStep {

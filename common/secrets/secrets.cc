@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "common/secrets/counted_texts.h"
 #include "common/secrets/secret_forms.h"
 #include "common/secrets/secret_names.h"
 
@@ -257,6 +258,22 @@ std::string_view SecretRule::MaskText(std::span<char> text) const {
   for (const std::string_view rule : rules)
     if (!rule.empty()) return rule;
   return {};
+}
+
+std::string_view SecretRule::MaskCounted(std::span<char> bytes) const {
+  const std::string_view all(bytes.data(), bytes.size());
+  std::string_view found;
+  for (size_t at = 0;;) {
+    const CountedPair pair = FindCountedPair(all, at);
+    if (pair.name.empty()) return found;
+    const std::string_view rule = RuleOf(pair.name, all.substr(pair.begin, pair.end - pair.begin));
+    // What is no secret may be the name of one.
+    at = static_cast<size_t>(pair.name.data() - all.data()) + pair.name.size();
+    if (rule.empty()) continue;
+    WriteMask(bytes.subspan(pair.begin, pair.end - pair.begin));
+    at = pair.end;
+    if (found.empty()) found = rule;
+  }
 }
 
 std::string_view SecretRule::MaskArgument(std::string_view previous,

@@ -42,6 +42,10 @@ class SecretRule {
   // passwords in URLs, and tokens of a known form.
   std::string_view MaskText(std::span<char> text) const;
 
+  // Masks texts and bytes behind a secret name where both have their length in front, as in pickles
+  // and MessagePack. The lengths stay.
+  std::string_view MaskCounted(std::span<char> bytes) const;
+
   // Masks one argument of a command line. `previous` is the argument before it, as it was, whose
   // value it may be. An argument of several words may be a command line itself (`sh -c`): the
   // values of options in it are masked, too.

@@ -28,6 +28,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kTemporaryPrefix = "deja-";
 constexpr const char* kTemporaryMark = ".deja-temporary";
+// The name until the folder is locked and marked: it says what it is, so that no folder stays whose
+// process is killed in between.
+constexpr std::string_view kMakingPrefix = "deja-making-";
+constexpr std::string_view kLetters = "XXXXXX";  // mkdtemp replaces them
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 struct OwnFolders {
@@ -43,21 +47,60 @@ std::atomic<bool> g_ending = false;
 int g_signal_pipe[2] = {-1, -1};
 pid_t g_watched_process = 0;
 
+// ---- Removing
+
+// True if nothing but the mark is left.
+bool RemoveContents(const std::string& path) {
+  std::error_code ignored;
+  bool all = true;
+  for (fs::directory_iterator at(path, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    if (at->path().filename() == kTemporaryMark) continue;
+    std::error_code error;
+    fs::remove_all(at->path(), error);
+    all = all && !error;
+  }
+  return all;
+}
+
+// The mark goes last, under the name that needs none: the process may be killed at any moment.
+// Nothing is there afterwards, unless another thread still makes files in it.
+void RemoveMarked(const std::string& path) {
+  if (!RemoveContents(path)) return;
+  const size_t letters = path.size() - kLetters.size();
+  const std::string last =
+      path.substr(0, path.rfind('/') + 1) + std::string(kMakingPrefix) + path.substr(letters);
+  if (path == last || rename(path.c_str(), last.c_str()) == 0) {
+    unlink((last + "/" + kTemporaryMark).c_str());
+    if (rmdir(last.c_str()) != 0) rename(last.c_str(), path.c_str());
+  }
+}
+
 // ---- Folders of processes that are gone
 
-bool IsOwnFolder(int folder) {
+bool IsOwn(int folder) {
   struct stat info {};
+  return fstat(folder, &info) == 0 && info.st_uid == geteuid();
+}
+
+bool IsMarked(int folder) {
   struct stat mark {};
-  return fstat(folder, &info) == 0 && info.st_uid == geteuid() &&
-         fstatat(folder, kTemporaryMark, &mark, AT_SYMLINK_NOFOLLOW) == 0 &&
+  return fstatat(folder, kTemporaryMark, &mark, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISREG(mark.st_mode) && mark.st_uid == geteuid();
 }
 
-void RemoveIfAbandoned(const std::string& path) {
+void RemoveIfAbandoned(const std::string& base, const std::string& name) {
+  const std::string path = base + "/" + name;
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return;
-  std::error_code ignored;
-  if (IsOwnFolder(folder) && flock(folder, LOCK_EX | LOCK_NB) == 0) fs::remove_all(path, ignored);
+  const bool is_candidate = IsOwn(folder) && (IsMarked(folder) || name.starts_with(kMakingPrefix));
+  if (is_candidate && flock(folder, LOCK_EX | LOCK_NB) == 0) {
+    // One without a mark is empty, or not Deja's.
+    if (IsMarked(folder))
+      RemoveMarked(path);
+    else
+      rmdir(path.c_str());
+  }
   close(folder);
 }
 
@@ -67,7 +110,7 @@ void RemoveAbandoned(const std::string& base) {
     if (std::string_view(name).starts_with(kTemporaryPrefix)) names.emplace_back(name);
     return true;
   });
-  for (const std::string& name : names) RemoveIfAbandoned(base + "/" + name);
+  for (const std::string& name : names) RemoveIfAbandoned(base, name);
 }
 
 std::string StandardBase() {
@@ -110,7 +153,7 @@ void RemoveOwnFolders() {
   for (const std::string& path : TheOwnFolders().paths) {
     std::error_code error;
     for (int tries = 0; tries < kMostTries; ++tries) {
-      fs::remove_all(path, error);
+      RemoveMarked(path);
       if (!fs::exists(path, error)) break;
       usleep(kTryUs);
     }
@@ -172,15 +215,44 @@ void WatchSignals() {
   }
 }
 
-// False: another command took it for abandoned before it was locked.
-bool LockAndMark(const std::string& path, int folder) {
-  if (folder < 0 || flock(folder, LOCK_EX) != 0) return false;
-  const int mark = openat(folder, kTemporaryMark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (mark >= 0) close(mark);
-  struct stat named {};
-  struct stat locked {};
-  return mark >= 0 && stat(path.c_str(), &named) == 0 && fstat(folder, &locked) == 0 &&
-         named.st_ino == locked.st_ino && named.st_dev == locked.st_dev;
+// A folder under its final name: locked, marked, in the list of this process's own.
+struct MadeFolder {
+  std::string path;
+  int lock = -1;
+};
+
+// False, with errno: ENOENT if another command took it for abandoned before it was locked.
+bool LockAndMark(const std::string& making, const std::string& stem, MadeFolder& made) {
+  made.lock = open(making.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (made.lock < 0 || flock(made.lock, LOCK_EX) != 0) return false;
+  const int mark = openat(made.lock, kTemporaryMark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (mark < 0) return false;
+  close(mark);
+  made.path = stem + making.substr(making.size() - kLetters.size());
+  return rename(making.c_str(), made.path.c_str()) == 0;
+}
+
+// Holds the mutex: a signal that comes in between waits, and finds the folder in the list. `base`
+// is absolute.
+Result<MadeFolder> MakeFolder(const std::string& base, const std::string& stem,
+                              const std::string& hint) {
+  constexpr int kMostTries = 100;
+  for (int tries = 1;; ++tries) {
+    std::string making = base + "/" + std::string(kMakingPrefix) + std::string(kLetters);
+    if (mkdtemp(making.data()) == nullptr)
+      return FailErrno("making a temporary folder " + making + hint, errno);
+    MadeFolder made;
+    if (LockAndMark(making, base + "/" + stem, made)) {
+      TheOwnFolders().paths.push_back(made.path);
+      return made;
+    }
+    const int error = errno;
+    std::error_code ignored;
+    if (error != ENOENT) fs::remove_all(making, ignored);
+    if (made.lock >= 0) close(made.lock);
+    if (error != ENOENT || tries == kMostTries)
+      return FailErrno("marking the temporary folder " + making + hint, error);
+  }
 }
 
 }  // namespace
@@ -196,33 +268,22 @@ Result<std::unique_ptr<TempFolder>> TempFolder::Make(const std::string& stem,
   while (base.size() > 1 && base.back() == '/') base.pop_back();
   RemoveAbandoned(base);
   std::error_code error;  // the process may change its directory
-  std::string path = fs::absolute(base + "/" + stem + "XXXXXX", error).string();
-  {
-    // A signal that comes in between finds the folder in the list.
-    std::unique_lock<std::mutex> lock(TheOwnFolders().mutex);
-    WatchSignals();
-    if (g_ending) {  // the folders of the list may be gone already
-      lock.unlock();
-      AwaitEndBySignal();
-    }
-    if (mkdtemp(path.data()) == nullptr)
-      return FailErrno("making a temporary folder " + path + hint, errno);
-    TheOwnFolders().paths.push_back(path);
-  }
-  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  std::unique_ptr<TempFolder> made(new TempFolder(path, folder));
-  if (!LockAndMark(path, folder)) {
+  base = fs::absolute(base, error).string();
+  std::unique_lock<std::mutex> lock(TheOwnFolders().mutex);
+  WatchSignals();
+  if (g_ending) {  // the folders of the list may be gone already
+    lock.unlock();
     AwaitEndBySignal();
-    return FailErrno("locking the temporary folder " + path + hint, errno);
   }
-  return made;
+  DEJA_ASSIGN_OR_RETURN(MadeFolder made, MakeFolder(base, stem, hint));
+  return std::unique_ptr<TempFolder>(new TempFolder(std::move(made.path), made.lock));
 }
 
 TempFolder::~TempFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-  if (lock_ >= 0) close(lock_);
+  (void)RemoveContents(path_);  // which may take a while
   const std::lock_guard<std::mutex> lock(TheOwnFolders().mutex);
+  RemoveMarked(path_);
+  if (lock_ >= 0) close(lock_);
   std::erase(TheOwnFolders().paths, path_);
 }
 

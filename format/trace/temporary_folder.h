@@ -3,7 +3,8 @@
 // The object removes it. Where a signal ends the process (SIGINT, SIGTERM, SIGHUP, unless they are
 // ignored or handled), a thread removes it first, after the process's children. After SIGKILL the
 // next command that makes one removes it. Each is locked while its process lives, and has a file in
-// it that says what it is, so that nothing else is ever removed.
+// it that says what it is, so that nothing else is ever removed. Until it has that it is empty and
+// has another name, "deja-making-" and six letters, and goes in the same way.
 //
 // Command-line processes only: it starts a thread and handles signals. Any thread.
 #ifndef DEJA_FORMAT_TRACE_TEMPORARY_FOLDER_H_

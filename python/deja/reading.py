@@ -1,14 +1,28 @@
 """The library that reads tensors (libdeja_read.so), through ctypes. For deja.trace; needs neither torch nor NumPy."""
 import ctypes
 import os
-from typing import List, Optional, Tuple
+import struct
+from typing import List, NamedTuple, Optional, Tuple
+
+# deja_read_tensor of read/deja_read.h.
+_TENSOR = struct.Struct("=IIQQQ16s?7x")
+# deja_read_statistics.
+_STATISTICS = struct.Struct("=QQdddd")
+
+# DEJA_READ_INPUTS, DEJA_READ_RESULTS.
+INPUTS, RESULTS = 1, 2
+BOTH = INPUTS | RESULTS
 
 
-class Tensor(ctypes.Structure):
-    """deja_read_tensor of read/deja_read.h."""
-    _fields_ = [("comm", ctypes.c_uint32), ("dtype", ctypes.c_uint32), ("seq", ctypes.c_uint64), ("count", ctypes.c_uint64),
-                ("bytes", ctypes.c_uint64), ("hash", ctypes.c_uint8 * 16), ("is_result", ctypes.c_uint8),
-                ("reserved", ctypes.c_uint8 * 7)]
+class Tensor(NamedTuple):
+    """A deja_read_tensor."""
+    comm: int
+    dtype: int
+    seq: int
+    count: int
+    bytes: int
+    hash: bytes
+    is_result: bool
 
 
 def library_beside(program: str) -> Optional[str]:
@@ -21,19 +35,43 @@ def library_beside(program: str) -> Optional[str]:
     return None
 
 
+def address_of(array) -> int:
+    """Where the elements of a NumPy array are, which is writable and contiguous."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (BufferError, ValueError, TypeError):  # types of ml_dtypes have no buffers; an empty array has no first byte
+        return array.__array_interface__["data"][0]
+
+
+class _Room:
+    """Where a call leaves tensors; grows."""
+
+    def __init__(self):
+        self._count = 0
+        self._bytes = None
+
+    def of(self, count: int):
+        if count > self._count:
+            self._count = count
+            self._bytes = (ctypes.c_char * (count * _TENSOR.size))()
+        return self._bytes
+
+
 class Reader:
     """An open trace directory. Any thread; errors are OSError with the library's words."""
 
     def __init__(self, library: str, directory: str):
         self._calls = _load(library)
-        self._trace = self._calls.deja_read_open(os.fsencode(directory))
+        self._read_payload = self._calls.deja_read_payload
+        self._rooms: List[_Room] = []
+        self._trace = ctypes.c_void_p(self._calls.deja_read_open(os.fsencode(directory)))
         if not self._trace:
             raise OSError(self._why())
 
     def close(self) -> None:
         if self._trace:
             self._calls.deja_read_close(self._trace)
-            self._trace = None
+            self._trace = ctypes.c_void_p()
 
     def ranks(self) -> List[int]:
         count = self._calls.deja_read_ranks(self._trace, None, 0)
@@ -41,21 +79,43 @@ class Reader:
         self._calls.deja_read_ranks(self._trace, numbers, count)
         return list(numbers)
 
-    def tensors(self, rank: int, comm: int = -1, operations: Tuple[int, int] = (-1, -1)) -> List[Tensor]:
-        """Inputs and results of the operations from `operations[0]` to `operations[1]`, or of all."""
-        room = 1024 if operations[0] >= 0 else 65536
+    def tensor_fields(self, rank: int, comm: int = -1, operations: Tuple[int, int] = (-1, -1), which: int = BOTH) -> List[tuple]:
+        """The fields of `Tensor` of inputs and results of the operations from `operations[0]` to `operations[1]`, or of
+        all. `which`: INPUTS, RESULTS or BOTH."""
+        wanted = 65536 if operations[0] < 0 else 3 * (operations[1] - operations[0] + 1)
+        try:
+            room = self._rooms.pop()  # zeroing a new one takes longer than most calls
+        except IndexError:
+            room = _Room()
+        try:
+            while True:
+                found = room.of(wanted)
+                count = self._calls.deja_read_tensors(self._trace, rank, comm, *operations, which, found, None, wanted)
+                if count < 0:
+                    raise OSError(self._why())
+                if count <= wanted:
+                    return list(_TENSOR.iter_unpack(memoryview(found)[:count * _TENSOR.size]))
+                wanted = count
+        finally:
+            self._rooms.append(room)
+
+    def statistics(self, rank: int, comm: int = -1) -> List[Tuple[tuple, tuple]]:
+        """The fields of `Tensor`, and those of deja_read_statistics, of all operations."""
+        wanted = 65536
         while True:
-            found = (Tensor * room)()
-            count = self._calls.deja_read_tensors(self._trace, rank, comm, *operations, found, room)
+            found = (ctypes.c_char * (wanted * _TENSOR.size))()
+            statistics = (ctypes.c_char * (wanted * _STATISTICS.size))()
+            count = self._calls.deja_read_tensors(self._trace, rank, comm, -1, -1, BOTH, found, statistics, wanted)
             if count < 0:
                 raise OSError(self._why())
-            if count <= room:
-                return list(found[:count])
-            room = count
+            if count <= wanted:
+                return list(zip(_TENSOR.iter_unpack(memoryview(found)[:count * _TENSOR.size]),
+                                _STATISTICS.iter_unpack(memoryview(statistics)[:count * _STATISTICS.size])))
+            wanted = count
 
     def read_into(self, rank: int, digest: bytes, size: int, address: int) -> None:
         """Decodes the tensor with this digest to `address`, where its `size` bytes have room."""
-        if self._calls.deja_read_payload(self._trace, rank, digest, address, size) != 0:
+        if self._read_payload(self._trace, rank, digest, address, size) != 0:
             raise OSError(self._why())
 
     def _why(self) -> str:
@@ -73,7 +133,7 @@ def _load(path: str) -> ctypes.CDLL:
     calls.deja_read_ranks.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.c_int64]
     calls.deja_read_tensors.restype = ctypes.c_int64
     calls.deja_read_tensors.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64,
-                                        ctypes.POINTER(Tensor), ctypes.c_int64]
+                                        ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
     calls.deja_read_payload.restype = ctypes.c_int
     calls.deja_read_payload.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64]
     return calls

@@ -12,123 +12,32 @@ Neither torch nor a recording is needed. Tables need pandas or pyarrow, tensors 
 types of torch, and of NumPy with ml_dtypes. With NumPy alone `as_bits` gives them as unsigned integers. Times are
 nanoseconds of each machine's wall clock.
 """
-import functools
 import json
+import math
 import os
 import shutil
 import subprocess
-import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from . import reading
+from . import element_types, reading
+from .kept_folder import KeptFolder
+from .trace_objects import (Communicator, Finding, Frame, Operation, Part, Rank, Scalar, Step, TensorDifference, TensorInfo,
+                            TensorStatistics)
+
+__all__ = ["Communicator", "Finding", "Frame", "Operation", "Part", "Rank", "Scalar", "Step", "TensorDifference", "TensorInfo",
+           "TensorStatistics", "Trace", "TraceError", "find_program"]
 
 
 class TraceError(Exception):
     """A trace cannot be read, or does not hold what was asked for. The message is that of `deja`."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """A frame of the program's own code."""
-    file: str
-    line: int
-    function: str
-
-
-@dataclass(frozen=True)
-class Part:
-    """One rank's part in an operation."""
-    rank: int
-    comm: int  # the rank's number of the communicator
-    seq: int  # the number of the operation for `Trace.tensor`
-    begin_ns: int
-    end_ns: int  # of one that was never done: the rank's last event
-    state: str  # done, open (never done), failed
-    operation: str  # AllReduce
-    dtype: Optional[str]
-    count: Optional[int]  # elements
-    root: Optional[int]
-    peer: Optional[int]  # of a send or receive, in the communicator; -1: any
-    step: Optional[int]
-    thread: int
-    nan_in: bool
-    nan_out: bool
-    input_digest: Optional[str]  # equal digests, equal bytes
-    output_digest: Optional[str]
-    stack: List[Frame] = field(default_factory=list)  # innermost first
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A collective with all its ranks, or a send with its receive."""
-    communicator: int  # index of Trace.communicators
-    number: int  # from 1
-    agrees: bool  # the ranks' calls fit each other
-    parts: List[Part]
-
-    @property
-    def name(self) -> str:
-        return f"{self.parts[0].operation} #{self.number}"
-
-    @property
-    def last(self) -> Part:
-        """The part that began last."""
-        return max(self.parts, key=lambda part: part.begin_ns)
-
-    @property
-    def waited_ns(self) -> int:
-        """From the first begin to the last."""
-        return self.last.begin_ns - min(part.begin_ns for part in self.parts)
-
-
-@dataclass(frozen=True)
-class Step:
-    step: int
-    begin_ns: int
-
-
-@dataclass(frozen=True)
-class Rank:
-    rank: int
-    host: str
-    pid: int
-    end: str  # "exit 0", "SIGSEGV"
-    ended_well: bool
-    last_ns: int  # the last event
-    events: int
-    bytes: int  # on disk
-    payload_bytes: int
-    steps: List[Step]
-
-
-@dataclass(frozen=True)
-class Communicator:
-    name: str  # "comm 0 of ranks 0-3"
-    given_name: str  # as the program calls it; may be empty
-    size: int
-    ranks: List[int]  # those of the trace
-
-
-class TensorInfo(NamedTuple):
-    """A tensor that an operation of a rank read or produced."""
-    rank: int
-    comm: int
-    seq: int
-    is_result: bool  # else an input
-    dtype: str  # "float32", "bfloat16"
-    count: int  # elements
-    bytes: int  # that are kept; 0: none
-    digest: str  # hexadecimal; equal digests, equal bytes
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A finding of `deja check`; `facts` has all its fields as `deja check --json` prints them."""
-    kind: str
-    sentence: str
-    ranks: List[int]
-    facts: Dict[str, Any]
+class _Ahead(NamedTuple):
+    """Tensors that were looked up with others."""
+    tensors: Dict[int, reading.Tensor]  # by the operation's number; the first one of each
+    count: int  # operations that were asked for
+    end: int  # the number of the first one that is not there
 
 
 def _known(kind, facts):
@@ -145,11 +54,13 @@ class Trace:
         self.path = os.fspath(path)
         self._program = program or find_program()
         self._library = reading.library_beside(self._program)
-        self._folder = tempfile.TemporaryDirectory(prefix="deja-trace-")
-        self._read: Optional[Dict[str, Any]] = None
+        self._folder = KeptFolder("deja-trace-")
+        self._heads: Optional[Dict[str, Any]] = None  # ranks and communicators
+        self._read: Optional[Dict[str, Any]] = None  # steps and findings, too
         self._operations: Optional[List[Operation]] = None
+        self._ranks: Optional[List[Rank]] = None
         self._reader: Optional[reading.Reader] = None
-        self._ahead: Dict[Tuple[int, int], Dict[int, List[reading.Tensor]]] = {}  # by rank and comm, by seq
+        self._ahead: Dict[Tuple[int, int, bool], _Ahead] = {}  # by rank, comm and whether of inputs
         if not os.path.exists(self.path):
             raise TraceError(f"opening: {self.path}: it is not there")
 
@@ -159,24 +70,26 @@ class Trace:
     def __exit__(self, *_) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"Trace({self.path!r})"
+
     def close(self) -> None:
         """Removes temporary files. Tensors that were returned stay valid."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
-        self._folder.cleanup()
+        self._folder.close()
 
     @property
     def ranks(self) -> List[Rank]:
-        made = []
-        for facts in self._heads()["ranks"]:
-            rank = _known(Rank, facts)
-            made.append(Rank(**{**rank.__dict__, "steps": [Step(**step) for step in facts["steps"]]}))
-        return made
+        """By their numbers. Reads headers, indexes and a few events; a rank reads its steps when they are asked for."""
+        if self._ranks is None:
+            self._ranks = [_known(Rank, {**facts, "_trace": self}) for facts in self._head()["ranks"]]
+        return list(self._ranks)
 
     @property
     def communicators(self) -> List[Communicator]:
-        return [_known(Communicator, facts) for facts in self._heads()["communicators"]]
+        return [_known(Communicator, facts) for facts in self._head()["communicators"]]
 
     @property
     def operations(self) -> List[Operation]:
@@ -192,16 +105,16 @@ class Trace:
     @property
     def findings(self) -> List[Finding]:
         """What `deja check` finds, the first cause first."""
-        return [Finding(one["kind"], one["sentence"], one["ranks"], one) for one in self._heads()["check"]["findings"]]
+        return [Finding(one["kind"], one["sentence"], one["ranks"], one) for one in self._checked()["check"]["findings"]]
 
     @property
     def notes(self) -> List[str]:
-        return list(self._heads()["check"]["notes"])
+        return list(self._checked()["check"]["notes"])
 
     @property
     def is_damaged(self) -> bool:
         """Events of some ranks are missing."""
-        return bool(self._heads()["check"]["damaged"])
+        return bool(self._checked()["check"]["damaged"])
 
     def tensors(self, rank: int, comm: int, seq: int) -> List[Dict[str, Any]]:
         """Type, statistics and histogram of the inputs and results of an operation, as `deja show --tensor --json`."""
@@ -210,19 +123,40 @@ class Trace:
 
     def tensor_infos(self, rank: int, comm: Optional[int] = None) -> List[TensorInfo]:
         """What the trace says of each tensor of the rank's operations (of one communicator), in the order of events."""
-        return [_info(rank, one) for one in self._tensors_of(rank, -1 if comm is None else comm, (-1, -1))]
+        return [_info(rank, fields) for fields in self._tensors_of(rank, -1 if comm is None else comm, (-1, -1))]
 
-    def tensor(self, rank: int, comm: int, seq: int, of_input: bool = False, as_bits: bool = False, out=None):
+    def statistics(self, rank: int, comm: Optional[int] = None) -> List[TensorStatistics]:
+        """The same with statistics, which are there without the bytes, too: norms, NaN counts."""
+        read = _said(self._opened().statistics, rank, -1 if comm is None else comm)
+        return [TensorStatistics(_info(rank, fields), *statistics) for fields, statistics in read]
+
+    def scalars(self, rank: int, comm: Optional[int] = None) -> List[Scalar]:
+        """Results of one floating-point element, as a loss is, in the order of events. A sum is one over all ranks."""
+        parts = {(part.comm, part.seq): part for one in self.operations for part in one.parts if part.rank == rank}
+        made = []
+        for one in self.statistics(rank, comm):
+            info, part = one.info, parts.get((one.info.comm, one.info.seq))
+            if not info.is_result or info.count != 1 or "float" not in info.dtype or part is None:
+                continue
+            value = math.nan if one.nan_count else math.inf if one.inf_count else one.sum
+            made.append(Scalar(part.step, value, part.operation, info.comm, info.seq, part.where))
+        return made
+
+    def tensor(self, rank, comm: Optional[int] = None, seq: Optional[int] = None, of_input: bool = False,
+               as_bits: bool = False, out=None):
         """The result (or input) of an operation as a NumPy array of shape (elements,), decoded into its own memory.
 
+        `rank`: its number, with `comm` and `seq`; or a `Part` of an operation, which has all three.
         bfloat16 and float8 have the types of ml_dtypes; without it they are a TraceError. `as_bits`: all elements as
         unsigned integers of their size, which needs NumPy alone. `out`: a contiguous array of as many bytes, decoded
         into instead. Several threads may read tensors at a time.
         """
+        if comm is None:
+            rank, comm, seq = _place_of(rank)
         if self._library is None:
             return _kept_in(out, self._exported(rank, comm, seq, of_input, as_bits))
         found = self._find(rank, comm, seq, of_input)
-        return self._decoded(rank, bytes(found.hash), found.bytes, _name_of(found.dtype), as_bits, out)
+        return self._decoded(rank, found.hash, found.bytes, element_types.NAMES.get(found.dtype, "bytes"), as_bits, out)
 
     def read(self, info: TensorInfo, as_bits: bool = False, out=None):
         """The tensor of an entry of `tensor_infos`, as `tensor` returns it."""
@@ -230,25 +164,41 @@ class Trace:
             raise TraceError(f"tensor {info.comm}:{info.seq} of rank {info.rank}: its bytes were not kept")
         return self._decoded(info.rank, bytes.fromhex(info.digest), info.bytes, info.dtype, as_bits, out)
 
-    def torch_tensor(self, rank: int, comm: int, seq: int, of_input: bool = False):
+    def torch_tensor(self, rank, comm: Optional[int] = None, seq: Optional[int] = None, of_input: bool = False):
         """The same as a tensor of torch, of one dimension and in host memory; bfloat16 and float8 need nothing else."""
         import torch
 
+        if comm is None:
+            rank, comm, seq = _place_of(rank)
         found = self._find(rank, comm, seq, of_input)
-        kind = _name_of(found.dtype)
-        name = {"bytes": "uint8"}.get(kind, _ML_DTYPES.get(kind, kind))
-        dtype = getattr(torch, name, None)
-        if dtype is None:
-            raise TraceError(f"a tensor of {name} needs a newer torch than {torch.__version__}")
+        dtype = _type_of(element_types.torch_type, element_types.NAMES.get(found.dtype, "bytes"))
         tensor = torch.empty(found.bytes, dtype=torch.uint8).view(dtype)
-        self._read_into(rank, bytes(found.hash), found.bytes, tensor.data_ptr())
+        self._read_into(rank, found.hash, found.bytes, tensor.data_ptr())
         return tensor
 
     def diff(self, other: "Trace", rank: Optional[int] = None) -> Dict[str, Any]:
-        """The first difference to another recording, of each rank or of one: `deja diff --json`."""
+        """The first difference to another recording, of each rank or of one: `deja diff --json`.
+
+        It may be an input, as a seed is; `tensor_differences` has all tensors.
+        """
         chosen = [] if rank is None else ["--rank", str(rank)]
         # 4: they differ.
         return json.loads(self._run("diff", self.path, other.path, "--json", *chosen, allowed=(0, 3, 4)))
+
+    def tensor_differences(self, other: "Trace", rank: Optional[int] = None) -> List[TensorDifference]:
+        """Inputs and results of operations that are not the same bytes in another recording, of each rank or of one.
+
+        Operations are matched by rank, communicator and number. The first one of a rank is where it went another way.
+        """
+        ranks = [one.rank for one in self.ranks] if rank is None else [rank]
+        differences = []
+        for number in ranks:
+            own, others = _by_place(self.tensor_infos(number)), _by_place(other.tensor_infos(number))
+            for place in {**own, **others}:
+                a, b = own.get(place), others.get(place)
+                if a is None or b is None or a.digest != b.digest:
+                    differences.append(TensorDifference(a, b))
+        return differences
 
     def rows(self) -> List[Dict[str, Any]]:
         """A row for each rank's part in an operation, for tables; `site` is the innermost frame."""
@@ -283,7 +233,7 @@ class Trace:
                 raise TraceError(f"reading tensors: there is no libdeja_read.so beside {self._program}; install Deja whole")
             directory = self.path
             if not os.path.isdir(directory):
-                directory = os.path.join(self._folder.name, "unpacked.deja")
+                directory = os.path.join(self._folder.path, "unpacked.deja")
                 self._run("unpack", self.path, "--out", directory, allowed=(0, 3))
             self._reader = _said(reading.Reader, self._library, directory)
         return self._reader
@@ -292,61 +242,79 @@ class Trace:
         """A tensor by way of a file, where the library is not installed."""
         import numpy
 
-        path = os.path.join(self._folder.name, f"{rank}-{comm}-{seq}-{int(of_input)}.npy")
+        path = os.path.join(self._folder.path, f"{rank}-{comm}-{seq}-{int(of_input)}.npy")
         if not os.path.exists(path):
             self._run("export", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--out", path,
                       *(["--input"] if of_input else []))
         dtype = next(one["dtype"] for one in self.tensors(rank, comm, seq) if one["is_result"] != of_input)
-        return numpy.load(path, mmap_mode="r", allow_pickle=False).view(numpy_type(dtype, as_bits))
+        return numpy.load(path, mmap_mode="r", allow_pickle=False).view(_type_of(element_types.numpy_type, dtype, as_bits))
 
-    def _tensors_of(self, rank, comm, operations):
-        return _said(self._opened().tensors, rank, comm, operations)
+    def _tensors_of(self, rank, comm, operations, which=reading.BOTH):
+        return _said(self._opened().tensor_fields, rank, comm, operations, which)
 
     def _find(self, rank, comm, seq, of_input):
-        found = self._tensors_at(rank, comm, seq)
-        chosen = found[0] if found else None
-        for one in found:
-            if bool(one.is_result) != of_input:
-                chosen = one
-                break
-        if chosen is None or chosen.bytes == 0:
+        """The tensor of an operation. Those of the next operations are looked up with it: a look-up decodes whole
+        batches of events. Their number doubles while the caller goes through operations in order."""
+        ahead = self._ahead.get((rank, comm, of_input))
+        if ahead is not None:
+            found = ahead.tensors.get(seq)
+            if found is not None:
+                return found
+        count = _LOOKED_UP if ahead is None or seq != ahead.end else min(2 * ahead.count, _MOST_LOOKED_UP)
+        which = reading.INPUTS if of_input else reading.RESULTS
+        tensors: Dict[int, reading.Tensor] = {}
+        for one in map(reading.Tensor._make, self._tensors_of(rank, comm, (seq, seq + count - 1), which)):
+            tensors.setdefault(one.seq, one)
+        found = tensors.get(seq) or self._find_any(rank, comm, seq)
+        # What is not kept yet, or has no result, may be of a running job.
+        last = max(tensors, default=seq)
+        kept = {number: one for number, one in tensors.items() if number < last and one.bytes}
+        self._ahead[rank, comm, of_input] = _Ahead(kept, count, last)
+        if found is None or found.bytes == 0:
             # The program says why.
             self._run("export", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--out",
-                      os.path.join(self._folder.name, "none.npy"), *(["--input"] if of_input else []))
+                      os.path.join(self._folder.path, "none.npy"), *(["--input"] if of_input else []))
             raise TraceError(f"tensor {comm}:{seq} of rank {rank}: its bytes were not kept")
-        return chosen
+        return found
 
-    def _tensors_at(self, rank, comm, seq):
-        """The tensors of one operation. Those of the next ones are looked up with it: most readers go through them."""
-        ahead = self._ahead.get((rank, comm), {})
-        if seq not in ahead:
-            ahead = {}
-            for one in self._tensors_of(rank, comm, (seq, seq + _LOOKED_UP - 1)):
-                ahead.setdefault(one.seq, []).append(one)
-            # The last operation of a running job may have no result yet.
-            last = max(ahead, default=0)
-            self._ahead[rank, comm] = {number: found for number, found in ahead.items() if number < last}
-        return ahead.get(seq, [])
+    def _find_any(self, rank, comm, seq):
+        """The tensor of an operation that has no such one: of a send, which has no result."""
+        found = self._tensors_of(rank, comm, (seq, seq))
+        return reading.Tensor._make(found[0]) if found else None
 
     def _decoded(self, rank, digest, size, dtype, as_bits, out):
         import numpy
 
-        kind = numpy_type(dtype, as_bits)
+        kind = _type_of(element_types.numpy_type, dtype, as_bits)
         array = numpy.empty(size // kind.itemsize, dtype=kind) if out is None else _room_in(out, size)
-        self._read_into(rank, digest, size, array.__array_interface__["data"][0])
+        self._read_into(rank, digest, size, reading.address_of(array))
         return array
 
     def _read_into(self, rank, digest, size, address):
-        _said(self._opened().read_into, rank, digest, size, address)
+        reader = self._reader or self._opened()
+        try:
+            reader.read_into(rank, digest, size, address)
+        except OSError as error:
+            raise TraceError(str(error)) from error
 
-    def _heads(self) -> Dict[str, Any]:
+    def _head(self) -> Dict[str, Any]:
+        """Ranks and communicators."""
+        if self._heads is None:
+            self._heads = self._read or self._exported_json("--only-ranks")
+        return self._heads
+
+    def _checked(self) -> Dict[str, Any]:
         """Everything but the operations, which may be very many."""
         if self._read is None:
             self._read = self._exported_json("--no-operations")
         return self._read
 
+    def _steps_of(self, rank: int) -> List[Step]:
+        facts = next(one for one in self._checked()["ranks"] if one["rank"] == rank)
+        return [Step(**step) for step in facts["steps"]]
+
     def _exported_json(self, *options: str) -> Dict[str, Any]:
-        path = os.path.join(self._folder.name, "trace.json")
+        path = os.path.join(self._folder.path, "trace.json")
         # 3: events are missing, which the findings say, too.
         self._run("export", self.path, "--format", "json", "--out", path, *options, allowed=(0, 3))
         with open(path, encoding="utf-8") as file:
@@ -374,26 +342,32 @@ def find_program() -> str:
     return found
 
 
-# Names of common/data_types.def, and NumPy's of the same size.
-_TYPES = {0: ("int8", "int8"), 1: ("uint8", "uint8"), 2: ("int32", "int32"), 3: ("uint32", "uint32"), 4: ("int64", "int64"),
-          5: ("uint64", "uint64"), 6: ("float16", "float16"), 7: ("float32", "float32"), 8: ("float64", "float64"),
-          9: ("bfloat16", "uint16"), 10: ("float8e4m3", "uint8"), 11: ("float8e5m2", "uint8")}
-
-_SAME_SIZE = {"bytes": "uint8", **dict(_TYPES.values())}
-
-# Those that NumPy lacks, by the names of ml_dtypes and torch.
-_ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2"}
-
 # Operations whose tensors are looked up at a time.
 _LOOKED_UP = 256
+_MOST_LOOKED_UP = 16384
 
 
-def _info(rank, one) -> TensorInfo:
-    return TensorInfo(rank, one.comm, one.seq, bool(one.is_result), _name_of(one.dtype), one.count, one.bytes, bytes(one.hash).hex())
+def _info(rank, fields) -> TensorInfo:
+    comm, dtype, seq, count, size, digest, is_result = fields
+    return TensorInfo(rank, comm, seq, is_result, element_types.NAMES.get(dtype, "bytes"), count, size, digest.hex())
 
 
-def _name_of(number: int) -> str:
-    return _TYPES.get(number, ("bytes", "uint8"))[0]
+def _place_of(part) -> Tuple[int, int, int]:
+    try:
+        return part.rank, part.comm, part.seq
+    except AttributeError:
+        raise TypeError(f"a tensor is named by rank, comm and seq, or by a Part of an operation; not by {part!r}") from None
+
+
+def _by_place(infos: List[TensorInfo]) -> Dict[tuple, TensorInfo]:
+    """By communicator, operation and side; an operation may have several tensors of a side."""
+    found: Dict[tuple, TensorInfo] = {}
+    seen: Dict[tuple, int] = {}
+    for one in infos:
+        side = one.comm, one.seq, one.is_result
+        seen[side] = seen.get(side, -1) + 1
+        found[(*side, seen[side])] = one
+    return found
 
 
 def _said(call, *arguments):
@@ -404,22 +378,12 @@ def _said(call, *arguments):
         raise TraceError(str(error)) from error
 
 
-@functools.lru_cache(maxsize=64)
-def numpy_type(dtype: str, as_bits: bool = False):
-    """NumPy's type of a type of a trace ("float32", "bfloat16"); with `as_bits` the unsigned integer of its size."""
-    import numpy
-
-    same_size = _SAME_SIZE.get(dtype, dtype)
-    if as_bits:
-        return numpy.dtype(f"uint{8 * numpy.dtype(same_size).itemsize}")
-    if dtype not in _ML_DTYPES:
-        return numpy.dtype(same_size)
+def _type_of(find, *names):
+    """What `find`, of element_types, returns; a type that is not there is a TraceError."""
     try:
-        import ml_dtypes
-    except ImportError as error:
-        raise TraceError(f"a tensor of {dtype}: NumPy has no such type: pip install ml_dtypes; or take torch_tensor(…), "
-                         f"or tensor(…, as_bits=True) for {same_size}") from error
-    return numpy.dtype(getattr(ml_dtypes, _ML_DTYPES[dtype]))
+        return find(*names)
+    except element_types.UnknownType as error:
+        raise TraceError(str(error)) from error
 
 
 def _room_in(out, size: int):

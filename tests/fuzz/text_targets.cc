@@ -89,6 +89,9 @@ void RunSecrets(std::span<const std::byte> bytes) {
   std::string again = text;
   (void)rule.MaskText(again);
   Check(text.size() == before.size(), "a mask keeps the length");
+  std::string counted = before;
+  (void)rule.MaskCounted(counted);
+  Check(counted.size() == before.size(), "a mask keeps the length of counted texts");
   std::string argument = value;
   (void)rule.MaskArgument(name, argument);
   // However a stream is cut, the same of it is masked.

@@ -1,4 +1,5 @@
 """What a user reads: info, show, verify, pack, unpack and recover on real recordings, and on what is none."""
+import json
 import re
 import shutil
 import sys
@@ -54,6 +55,7 @@ class GoodRun(harness.DejaTest):
         sys.path.insert(0, str(harness.ROOT / "python"))
         from deja.trace import Trace, TraceError
         with Trace(self.trace_path(), program=str(harness.DEJA)) as trace:
+            self.assertEqual([rank.end for rank in trace.ranks], ["exit 0"] * 2)
             self.assertEqual([(rank.rank, rank.end, len(rank.steps)) for rank in trace.ranks], [(0, "exit 0", STEPS), (1, "exit 0", STEPS)])
             self.assertEqual(trace.communicators[0].ranks, [0, 1])
             self.assertEqual((trace.findings, trace.is_damaged), ([], False))
@@ -62,7 +64,12 @@ class GoodRun(harness.DejaTest):
             self.assertIn("trainer.cc", [frame.file for frame in reduced.parts[0].stack])
             self.assertGreaterEqual(reduced.waited_ns, 0)
             self.assertEqual(len(trace.rows()), sum(len(one.parts) for one in trace.operations))
+            self.assertEqual(reduced.part_of(1), reduced.parts[1])
+            self.assertIsNone(reduced.part_of(7))
+            self.assertGreaterEqual(reduced.lasted_ns, max(part.lasted_ns for part in reduced.parts))
+            self.assertRegex(repr(reduced), r"^<AllReduce #\d+ float32\[\d+\] on communicator 0, ranks 0, 1>$")
             part = reduced.parts[1]
+            self.assertIn(f"in {part.stack[0].function}", part.where)
             shown, = [one for one in trace.tensors(1, part.comm, part.seq) if one["is_result"]]
             self.assertEqual((shown["dtype"], shown["count"], shown["kept"]), ("float32", part.count, True))
             with self.assertRaisesRegex(TraceError, "no such operation"):
@@ -83,9 +90,23 @@ class GoodRun(harness.DejaTest):
             except ImportError:
                 return
             array = trace.tensor(1, part.comm, part.seq)
+            self.assertEqual(trace.tensor(part).tolist(), array.tolist())
             self.assertEqual((array.dtype, array.shape), (numpy.dtype("float32"), (part.count,)))
             self.assertEqual([float(one) for one in shown["first_elements"]],
                              [float(str(one)) for one in array[:len(shown["first_elements"])]])
+
+    def test_ranks_alone_are_those_of_the_whole_export(self):
+        whole, ranks = self.dir / "whole.json", self.dir / "ranks.json"
+        self.checked(self.deja("export", self.trace_path(), "--format", "json", "--no-operations", "--out", whole))
+        self.checked(self.deja("export", self.trace_path(), "--format", "json", "--only-ranks", "--out", ranks))
+        whole, ranks = json.loads(whole.read_text()), json.loads(ranks.read_text())
+        for rank in whole["ranks"]:
+            self.assertEqual(len(rank.pop("steps")), STEPS)
+        del whole["check"]
+        self.assertEqual(ranks, whole)
+        refused = self.deja("export", self.trace_path(), "--format", "csv", "--only-ranks", "--out", self.dir / "x.csv")
+        self.assertEqual(refused.code, harness.EXIT_USAGE)
+        self.assertIn("exporting: --only-ranks: only --format json has other parts", refused.stderr)
 
     def test_filters_select(self):
         everything = self.show_json("--rank", 0, "--all")

@@ -103,11 +103,11 @@ class Leftovers(harness.DejaTest):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
             with self.subTest(signal=number):
                 packing = self.start(pack, env=self.env)
-                # A folder that SIGKILL leaves is known by its mark.
-                made = "*/.deja-temporary" if number == signal.SIGKILL else "*"
-                self.wait_for("file", lambda: list(place.glob(made)) or packing.poll() is not None)
+                self.wait_for("file", lambda: list(place.iterdir()) or packing.poll() is not None)
                 self.end_by(packing, number)
-                left = [path for path in place.iterdir() if number != signal.SIGKILL or not path.name.startswith("deja-made-")]
+                # The next command knows what SIGKILL leaves by its name and its mark.
+                own = ("deja-made-", "deja-making-") if number == signal.SIGKILL else ()
+                left = [path for path in place.iterdir() if not path.name.startswith(own)]
                 self.assertEqual(left, [], "nothing half-made")
         self.checked(self.deja(*pack[1:], env=self.env))
         self.assertEqual({path.suffix for path in place.iterdir()} - {f".{number:03}" for number in range(1, 100)}, set())
@@ -123,8 +123,7 @@ class Leftovers(harness.DejaTest):
         for number in (signal.SIGTERM, signal.SIGKILL):
             with self.subTest(signal=number):
                 unpacking = self.start([harness.DEJA, "unpack", bundle, "--out", place / "run.deja"], env=self.env)
-                made = "*/.deja-temporary" if number == signal.SIGKILL else "*"
-                self.wait_for("file", lambda: list(place.glob(made)) or unpacking.poll() is not None)
+                self.wait_for("file", lambda: list(place.iterdir()) or unpacking.poll() is not None)
                 if self.end_by(unpacking, number) >= 128:
                     self.assertFalse((place / "run.deja").exists(), "nothing half-made")
                 else:
@@ -149,6 +148,22 @@ class Leftovers(harness.DejaTest):
         self.finish(replay)
         self.checked(self.deja("verify", bundle, env=self.env))
         self.assertEqual(self.temporary(), ["deja-others"])
+
+    def test_a_program_of_python_that_reads_a_bundle(self):
+        self.record_some()
+        bundle = self.dir / "run.deja.zip"
+        self.checked(self.deja("pack", self.trace_path(), "--out", bundle, env=self.env))
+        read = "import sys; from deja.trace import Trace; trace = Trace(sys.argv[1], program=sys.argv[2]);" \
+               "print(len(trace.tensor_infos(0)), flush=True);"
+        env = {**self.env, "PYTHONPATH": harness.ROOT / "python"}
+        for end, left in ("trace.close()", 0), ("", 0), ("import os; os.fork() or os._exit(0); os.wait()", 0), \
+                ("import os; os.kill(os.getpid(), 9)", 1):
+            with self.subTest(end=end):
+                run = self.command([sys.executable, "-c", read + end, bundle, harness.DEJA], env=env)
+                self.assertGreater(int(run.stdout), 0)
+                self.assertEqual(len(self.temporary()), left)
+        self.checked(self.deja("verify", bundle, env=self.env))
+        self.assertEqual(self.temporary(), [])
 
 
 if __name__ == "__main__":

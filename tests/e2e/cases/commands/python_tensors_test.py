@@ -129,6 +129,43 @@ class ElementTypes(harness.DejaTest):
         self.assertEqual(said["read"], wanted)
         self.assertIn("no such operation", said["beyond"])
 
+    def test_tensors_that_differ_between_two_recordings(self):
+        other = self.trace_path("other.deja")
+        self.checked(self.deja("record", "--loopback", "-n", 1, "--out", other, "--", sys.executable, APP, 10))
+        sys.path.insert(0, str(harness.ROOT / "python"))
+        from deja.trace import Trace
+        with Trace(self.trace_path(), program=str(harness.DEJA)) as one, Trace(other, program=str(harness.DEJA)) as two:
+            self.assertEqual(one.tensor_differences(one), [])
+            differences = one.tensor_differences(two)
+            self.assertEqual([(pair.a.seq, pair.a.dtype, pair.a.is_result) for pair in differences],
+                             [(pair.b.seq, "float8e4m3", is_result) for pair, is_result in zip(differences, (False, True))])
+            self.assertEqual(one.tensor_differences(two, rank=0), differences)
+            infinite, numbers = [next(found for found in one.statistics(0, 0) if found.info.dtype == dtype)
+                                 for dtype in ("float16", "float8e4m3")]
+            self.assertEqual((infinite.inf_count, infinite.nan_count), (1, 0))
+            self.assertEqual((numbers.min, numbers.max, numbers.sum), (-2, 448, 447.5))
+            self.assertAlmostEqual(numbers.norm ** 2, 1 + 4 + 0.25 + 448 ** 2)
+            self.assertEqual(repr(one), f"Trace({str(self.trace_path())!r})")
+            with self.assertRaisesRegex(TypeError, "by rank, comm and seq, or by a Part of an operation; not by 0"):
+                one.tensor(0)
+
+    def test_scalars(self):
+        trace_path = self.trace_path("scalars.deja")
+        self.checked(self.record("stepper", ["--steps=3", "--count=1"], n=1, trace="scalars.deja"))
+        sys.path.insert(0, str(harness.ROOT / "python"))
+        from deja.trace import Trace
+        with Trace(trace_path, program=str(harness.DEJA)) as trace:
+            scalars = trace.scalars(0)
+            parts = {part.seq: part for one in trace.operations for part in one.parts}
+            self.assertEqual([one.seq for one in scalars], sorted(parts))
+            self.assertGreaterEqual(len(scalars), 3)
+            for one in scalars:
+                part = parts[one.seq]
+                self.assertEqual((one.step, one.operation, one.where), (part.step, part.operation, part.where))
+                shown, = [tensor for tensor in trace.tensors(0, one.comm, one.seq) if tensor["is_result"]]
+                self.assertEqual(one.value, float(shown["first_elements"][0]))
+            self.assertEqual(trace.scalars(0, comm=5), [])
+
 
 if __name__ == "__main__":
     harness.main()

@@ -1,5 +1,6 @@
 """`deja pack --redact`: nothing of who and where is in the bundle, in any of its bytes, and it replays all the same."""
 import json
+import pickle
 import random
 import shlex
 import socketserver
@@ -78,6 +79,8 @@ def files(secrets):
         "env.sh": "".join(f"export {name}={secrets.new()}\n" for name in (
             "DB_PASSWORD", "OPENAI_API_KEY", "NGC_API_KEY", "HF_TOKEN", "WANDB_API_KEY", "CI_JOB_TOKEN", "VAULT_SECRET_ID", "SENTRY_AUTH_TOKEN",
             "ROOT_PASSWD", "COOKIE_SECRET", "ENCRYPTION_KEY", "MY_CREDENTIALS")),
+        "state2.pkl": pickle.dumps({"epoch": 3, "password": secrets.new(), "api_key": secrets.new().encode()}, protocol=2),
+        "state4.pkl": pickle.dumps({"auth": {"user": "joe", "auth_token": secrets.new()}, "client_secret": secrets.new()}, protocol=4),
     }
 
 
@@ -103,7 +106,7 @@ class Redacted(harness.DejaTest):
         for name, text in files(self.secrets).items():
             path = Path(f"{self.home}{name}") if name[0] == "/" else self.work / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
             self.arguments.append(f"FILE={path if name[0] == '/' else name}")
         said = answer(self.secrets)
 

@@ -80,10 +80,14 @@ class Recording {
   RankSummary Summary(const format::Footer& footer = {}) {
     EndBatch();
     EXPECT_TRUE(writer_->Finish(footer));
+    return Read({});
+  }
+  // After Summary().
+  [[nodiscard]] RankSummary Read(const SummarizeOptions& options) const {
     auto reader = format::RankReader::Open(folder_);
     EXPECT_TRUE(reader);
     NoPlaces places;
-    return Summarize(**reader, places, {});
+    return Summarize(**reader, places, options);
   }
 
  private:
@@ -119,6 +123,29 @@ TEST(SummarizeTest, KeepsCollectivesWithPlacesAndSteps) {
   EXPECT_EQ(summary.open[0].name, "AllReduce");
   // The process's own clock was at 1000 when it was 5000.
   EXPECT_EQ(calls[0].time_ns, 5004u);
+}
+
+TEST(SummarizeTest, HeadsHaveCommunicatorsAndTheEndAsTheWholeHas) {
+  Recording recording;
+  recording.EndBatch();
+  recording.Leave(recording.Enter(1, 64));
+  recording.EndBatch();
+  recording.Add(format::Note{"exception ValueError: no; train.py:8 in step"});
+  recording.Add(format::ProcessExit{1, 0});
+  recording.EndBatch();
+  recording.Leave(recording.Enter(2, 64));
+  const RankSummary whole = recording.Summary();
+  SummarizeOptions options;
+  options.only_heads = true;
+  const RankSummary heads = recording.Read(options);
+  ASSERT_EQ(whole.comms.size(), 1u);
+  ASSERT_EQ(heads.comms.size(), 1u);
+  EXPECT_EQ(heads.comms[0].hash, whole.comms[0].hash);
+  EXPECT_EQ(whole.comms[0].collectives.size(), 2u);
+  EXPECT_EQ(heads.comms[0].collectives.size(), 0u);
+  EXPECT_EQ(heads.end.Describe(), "exit 1, ValueError: no");
+  EXPECT_EQ(heads.end.Describe(), whole.end.Describe());
+  EXPECT_EQ(heads.last_time_ns, whole.last_time_ns);
 }
 
 TEST(SummarizeTest, KeepsDigestsAndNans) {

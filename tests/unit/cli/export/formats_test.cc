@@ -70,6 +70,18 @@ TEST_F(ExportTest, JsonHasOperationsWithTheirParts) {
   EXPECT_EQ(json["ranks"].size(), 2u);
 }
 
+TEST_F(ExportTest, JsonOfRanksAlone) {
+  source_.operations.clear();
+  source_.has_operations = false;
+  source_.has_findings = false;
+  const auto json = nlohmann::json::parse(Exported("json"));
+  EXPECT_EQ(json["ranks"].size(), 2u);
+  EXPECT_EQ(json["communicators"].size(), 1u);
+  EXPECT_FALSE(json.contains("operations"));
+  EXPECT_FALSE(json.contains("check"));
+  EXPECT_FALSE(json["ranks"][0].contains("steps"));
+}
+
 TEST_F(ExportTest, CsvQuotesAndNeverBeginsAFormula) {
   const std::string text = Exported("csv");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6);  // the head, and a row for each part

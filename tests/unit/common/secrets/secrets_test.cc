@@ -22,6 +22,36 @@ std::string MaskedArgument(const std::string& previous, std::string argument,
   return argument;
 }
 
+TEST(SecretsTest, TextsWithTheirLengthInFront) {
+  const auto masked = [](std::string bytes) {
+    const std::string_view rule = SecretRule().MaskCounted(bytes);
+    return std::string(rule) + "|" + bytes;
+  };
+  using std::string_literals::operator""s;
+  // pickle, protocol 4, 2 and 3 with bytes, 0's strings of Python 2; MessagePack with both lengths.
+  EXPECT_EQ(masked("\x8c\x08password\x94\x8c\x05hunt2\x94s"s),
+            "name|\x8c\x08password\x94\x8c\x05*****\x94s"s);
+  EXPECT_EQ(masked("X\x08\0\0\0passwordq\x01X\x05\0\0\0hunt2q\x02"s),
+            "name|X\x08\0\0\0passwordq\x01X\x05\0\0\0*****q\x02"s);
+  EXPECT_EQ(masked("X\x08\0\0\0passwordr\1\1\0\0C\x05hu\0t2"s),
+            "name|X\x08\0\0\0passwordr\1\1\0\0C\x05*****"s);
+  EXPECT_EQ(
+      masked("X\x08\0\0\0passwordq\1c_codecs\nencode\nq\2X\x05\0\0\0hunt2q\3X\6\0\0\0latin1"s),
+      "name|X\x08\0\0\0passwordq\1c_codecs\nencode\nq\2X\x05\0\0\0*****q\3X\6\0\0\0latin1"s);
+  EXPECT_EQ(masked("X\x08\0\0\0passwordq\1h\2X\x05\0\0\0hunt2"s),
+            "name|X\x08\0\0\0passwordq\1h\2X\x05\0\0\0*****"s);
+  EXPECT_EQ(masked("U\x08passwordU\x05hunt2"s), "name|U\x08passwordU\x05*****"s);
+  EXPECT_EQ(masked("\xa8password\xa5hunt2"s), "name|\xa8password\xa5*****"s);
+  EXPECT_EQ(masked("\xd9\x08password\xd9\x05hunt2"s), "name|\xd9\x08password\xd9\x05*****"s);
+  EXPECT_EQ(masked("\xa8password\xda\0\x05hunt2"s), "name|\xa8password\xda\0\x05*****"s);
+  // The value of one name is the name of the next value.
+  EXPECT_EQ(masked("\xa4name\xa8password\xa5hunt2"s), "name|\xa4name\xa8password\xa5*****"s);
+  // No secret; a length that goes beyond the end; a name that is cut off.
+  for (const std::string& bytes : {"\xa4name\xa5hunt2"s, "\xa8password\xa6hunt2"s, "\xa8passwor"s,
+                                   "\x8c"s, "X\xff\xff\xff\xff"s, ""s})
+    EXPECT_EQ(masked(bytes), "|" + bytes);
+}
+
 TEST(SecretsTest, NamesOfSecrets) {
   const SecretRule rule;
   for (const char* name : {"PASSWORD",

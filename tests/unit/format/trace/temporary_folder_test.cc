@@ -1,13 +1,21 @@
 #include "format/trace/temporary_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "tests/support/sample_trace.h"
@@ -110,6 +118,56 @@ TEST_F(TemporaryFolderTest, TheNextOneRemovesWhatAKilledProcessHasLeft) {
   EXPECT_EQ(Folders(), 2u) << "its own, and that of the living process";
   kill(living, SIGKILL);
   EndOf(living);
+}
+
+// A process that makes a folder, and that the kernel kills at its first system call of this number.
+pid_t StartKilledAt(int number) {
+  const pid_t child = fork();
+  if (child == 0) {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    sock_fprog program{.len = std::size(filter), .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+      _exit(77);
+    if (auto folder = TempFolder::Make("deja-test-"))
+      fs::create_directories((*folder)->path() + "/a/b");
+    _exit(0);
+  }
+  return child;
+}
+
+TEST_F(TemporaryFolderTest, AProcessThatIsKilledWhileItMakesOrRemovesOneLeavesNothingForEver) {
+  // Before the lock, and so before the mark; between the mark and the last name; while contents,
+  // mark and folder are removed.
+  for (const int call : {SYS_flock, SYS_rename, SYS_unlinkat, SYS_unlink, SYS_rmdir}) {
+    const pid_t killed = StartKilledAt(call);
+    const int status = EndOf(killed);
+    ASSERT_TRUE(WIFSIGNALED(status)) << call << ": " << status;
+    ASSERT_EQ(Folders(), 1u) << call;
+    { const auto folder = TempFolder::Make(); }
+    EXPECT_EQ(Folders(), 0u) << call;
+  }
+}
+
+TEST_F(TemporaryFolderTest, OneThatIsMadeAtTheMomentStays) {
+  const std::string making = scratch_.path() + "/deja-making-abcdef";
+  fs::create_directory(making);
+  const int held = open(making.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(held, LOCK_EX), 0);
+  { const auto folder = TempFolder::Make(); }
+  EXPECT_TRUE(fs::exists(making));
+  close(held);
+  std::ofstream(making + "/file") << "not Deja's";
+  { const auto folder = TempFolder::Make(); }
+  EXPECT_TRUE(fs::exists(making + "/file"));
+  fs::remove(making + "/file");
+  { const auto folder = TempFolder::Make(); }
+  EXPECT_FALSE(fs::exists(making));
 }
 
 TEST_F(TemporaryFolderTest, OtherFoldersStay) {
