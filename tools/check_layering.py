@@ -165,7 +165,7 @@ MAY_USE = {
     "replayer/fold":
         "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols"
         " replayer/core replayer/nccl replayer/report replayer/turns",
-    "replayer/forks": "format/scratch preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
+    "replayer/forks": "api format/scratch preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
     "replayer/inputs":
         "api preload/engine preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
     "replayer/meet":

@@ -1,17 +1,43 @@
 // Children: that they were made, and how they ended, as far as the program has seen it.
 #include <sys/wait.h>
 
+#include "api/libc_table.h"
+#include "recorder/core/child_signal_note.h"
 #include "recorder/inputs/input_recorder.h"
 
 namespace deja::recorder {
 
 int InputRecorder::OnChildMade(uint32_t number, int pid) {
+  WriteChildSignal(recorder_);
   if (Recording* rec = recorder_.Active())
     rec->writer.Write(format::Child{number, static_cast<uint32_t>(pid), false, 0, 0});
   return pid;
 }
 
+// What a wait that does not want to wait found, of one process. It is time that decides, and a
+// program asks as often as it likes: the first vain one is recorded, and the one that found an end
+// with the number of vain ones before it.
+void InputRecorder::WriteLook(int pid, int64_t result) {
+  Recording* rec = recorder_.Active();
+  if (rec == nullptr) return;
+  format::Input input;
+  input.api = static_cast<uint32_t>(api::LibcApi::kwaitpid);
+  input.key = static_cast<uint64_t>(pid);
+  input.result = result;
+  rec->writer.Write(input);
+  rec->RelieveStaging();
+}
+
+void InputRecorder::AfterVainWait(preload::WaitCall& call) {
+  if (call.pid <= 0 || (call.options & WNOHANG) == 0) return;
+  WriteChildSignal(recorder_);
+  if (vain_waits_.Count(call.pid) == 1) WriteLook(call.pid, -1);
+}
+
 void InputRecorder::AfterWait(preload::WaitCall& call) {
+  WriteChildSignal(recorder_);
+  if (call.pid > 0 && (call.options & WNOHANG) != 0)
+    WriteLook(call.pid, static_cast<int64_t>(vain_waits_.Take(call.pid)));
   const bool by_signal = WIFSIGNALED(call.status);
   if ((!by_signal && !WIFEXITED(call.status)) || (call.options & WNOWAIT) != 0) return;
   Recording* rec = recorder_.Active();

@@ -50,6 +50,15 @@ class Progress {
   // A graph was launched for the `launch`-th time; `call` is one of those that it contains.
   void CountLaunch(uint32_t call, uint64_t launch, bool produced);
 
+  // Recorded thread `recorded` has met another process as it did in the recording.
+  void ConsumeMeeting(uint32_t recorded);
+  // How often threads other than `recorded` are still to do so.
+  [[nodiscard]] uint64_t MeetingsLeftBut(uint32_t recorded) const;
+
+  // The program's handler of SIGCHLD runs for each that has come to recorded thread `recorded` by
+  // now, of those that did not end a meeting. Called by that thread, the process's first.
+  void GiveDueSignals(uint32_t recorded);
+
   // Recorded chunks of connections that the program has not received yet. True if the last of them
   // was received and nothing else is left.
   [[nodiscard]] bool SetTransfersLeft(uint64_t left) {
@@ -105,6 +114,8 @@ class Progress {
   const ReplayPlan& plan_;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;  // by recorded thread
   std::unique_ptr<std::atomic<bool>[]> wanted_;            // by recorded thread
+  std::unique_ptr<std::atomic<uint64_t>[]> meetings_of_;   // by recorded thread, left
+  size_t next_child_signal_ = 0;                           // of the first thread
   std::atomic<uint64_t> remaining_{0};
   std::atomic<int64_t> entropy_left_{0};
   std::atomic<int64_t> launches_left_{0};

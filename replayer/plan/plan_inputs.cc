@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "format/reader/file_ranges.h"
 #include "format/tail/lock_reading.h"
@@ -33,6 +34,13 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   plan_.inputs_.push_back(recorded);
   RecordedThread& thread = plan_.threads_[recorded.thread];
   const InputKey key{input.api, input.key};
+  if (input.api == static_cast<uint32_t>(api::LibcApi::ksigaction)) {
+    thread.child_signals.push_back({thread.strict_events, thread.meetings});
+    return;
+  }
+  const bool is_meeting = kinds_.input(input.api) == api::InputKind::kMeeting;
+  if (is_meeting) ++thread.meetings;
+  if (is_meeting && recorded.result < 0 && recorded.error == EINTR) thread.was_interrupted = true;
   if (kinds_.input(input.api) == api::InputKind::kEntropy) {
     thread.entropy[input.api].push_back(index);
     ++thread.entropy_events;

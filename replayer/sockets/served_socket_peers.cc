@@ -177,6 +177,11 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
   if (layer_.script_.IsFamily(planned)) {
     family_ = planned;
     if (!info.local.empty()) local_.Set(info.local);
+    if (layer_.family_order_.IsNeverAnswered(planned)) {
+      live_ = true;  // with an end of ours
+      remote_ = target;
+      return 0;
+    }
     return ConnectFamily(fd, target, kPatienceMs, lock);
   }
   const bool goes_on = info.error == EINPROGRESS || info.error == EINTR;
@@ -252,6 +257,17 @@ int ServedSocket::AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* addre
   preload::FdTable::Set(fd, made);
   if (address != nullptr) own.from.CopyTo(address, size);
   return fd;
+}
+
+bool ServedSocket::FailsLive(preload::Transfer& transfer, format::TransferKind kind) {
+  if (family_ == kNone || (transfer.flags & MSG_PEEK) != 0) return false;
+  const bool is_sent = kind == format::TransferKind::kSent;
+  const auto error = layer_.family_order_.FailureAt(
+      family_, kind, is_sent ? family_sent_ : family_received_);
+  if (!error) return false;
+  transfer.result = *error == 0 ? 0 : Fail(*error);
+  layer_.Moved();
+  return true;
 }
 
 void ServedSocket::AfterLiveRead(const preload::Transfer& transfer) {
