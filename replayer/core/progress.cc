@@ -9,6 +9,7 @@ Progress::Progress(const ReplayPlan& plan) : plan_(plan) {
   remaining_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   wanted_ = std::make_unique<std::atomic<bool>[]>(threads.size() + 1);
   meetings_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
+  transfers_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   uint64_t total = 0;
   for (size_t i = 0; i < threads.size(); ++i) {
     remaining_of_[i] = threads[i].strict_events;
@@ -51,13 +52,21 @@ void Progress::ConsumeMeeting(uint32_t recorded) {
   GiveDueSignals(recorded);
 }
 
+void Progress::CountTransfer(uint32_t recorded) {
+  if (recorded == kNone) return;
+  transfers_of_[recorded].fetch_add(1);
+  GiveDueSignals(recorded);
+}
+
 void Progress::GiveDueSignals(uint32_t recorded) {
   if (recorded == kNone) return;
   const RecordedThread& thread = plan_.threads()[recorded];
   const uint64_t meetings = thread.meetings - meetings_of_[recorded].load();
   for (; next_child_signal_ < thread.child_signals.size(); ++next_child_signal_) {
     const RecordedSignal& next = thread.child_signals[next_child_signal_];
+    const bool is_past = MadeBy(recorded) > next.strict_events || meetings > next.meetings;
     if (MadeBy(recorded) < next.strict_events || meetings < next.meetings) return;
+    if (!is_past && transfers_of_[recorded].load() < next.transfers) return;
     preload::RunChildSignalHandler();
   }
 }

@@ -59,6 +59,10 @@ class Progress {
   // now, of those that did not end a meeting. Called by that thread, the process's first.
   void GiveDueSignals(uint32_t recorded);
 
+  // The calling thread, recorded thread `recorded`, has received or sent something, or failed to,
+  // over a Unix socket to a process of the rank.
+  void CountTransfer(uint32_t recorded);
+
   // Recorded chunks of connections that the program has not received yet. True if the last of them
   // was received and nothing else is left.
   [[nodiscard]] bool SetTransfersLeft(uint64_t left) {
@@ -115,6 +119,7 @@ class Progress {
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;  // by recorded thread
   std::unique_ptr<std::atomic<bool>[]> wanted_;            // by recorded thread
   std::unique_ptr<std::atomic<uint64_t>[]> meetings_of_;   // by recorded thread, left
+  std::unique_ptr<std::atomic<uint64_t>[]> transfers_of_;  // by recorded thread, made
   size_t next_child_signal_ = 0;                           // of the first thread
   std::atomic<uint64_t> remaining_{0};
   std::atomic<int64_t> entropy_left_{0};

@@ -1,8 +1,11 @@
 // The part of PlanBuilder that sorts what came from outside: clocks, entropy, connections, files.
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <string_view>
 
 #include "format/reader/file_ranges.h"
 #include "format/tail/lock_reading.h"
@@ -35,7 +38,7 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   RecordedThread& thread = plan_.threads_[recorded.thread];
   const InputKey key{input.api, input.key};
   if (input.api == static_cast<uint32_t>(api::LibcApi::ksigaction)) {
-    thread.child_signals.push_back({thread.strict_events, thread.meetings});
+    thread.child_signals.push_back({thread.strict_events, thread.meetings, thread.transfers});
     return;
   }
   const bool is_meeting = kinds_.input(input.api) == api::InputKind::kMeeting;
@@ -71,6 +74,19 @@ void PlanBuilder::AddConnection(const format::Event& event,
   plan_.connections_.push_back(std::move(connection));
 }
 
+namespace {
+
+bool IsUnix(const PlannedConnection& connection) {
+  const auto is_unix = [](std::string_view address) {
+    sa_family_t family = AF_UNSPEC;
+    if (address.size() >= sizeof family) std::memcpy(&family, address.data(), sizeof family);
+    return family == AF_UNIX;
+  };
+  return is_unix(connection.local) || is_unix(connection.remote);
+}
+
+}  // namespace
+
 void PlanBuilder::AddTransfer(const format::Event& event, const format::Transfer& recorded) {
   PlannedTransfer transfer;
   transfer.connection = recorded.connection;  // its number, until all are known
@@ -86,6 +102,11 @@ void PlanBuilder::AddTransfer(const format::Event& event, const format::Transfer
   transfer.position = recorded.position;
   transfer.flags = recorded.flags;
   transfer.thread = ThreadAt(event.thread);
+  const auto of = connection_at_.find(recorded.connection);
+  if (of != connection_at_.end() && IsUnix(plan_.connections_[of->second]) &&
+      (transfer.kind == format::TransferKind::kReceived ||
+       transfer.kind == format::TransferKind::kSent))
+    ++plan_.threads_[transfer.thread].transfers;
   transfer.seq = event.seq;
   transfer.time_ns = event.time_ns;
   plan_.transfers_.push_back(transfer);

@@ -201,6 +201,7 @@ using InputKey = std::pair<uint32_t, uint64_t>;  // api, key
 struct RecordedSignal {
   uint64_t strict_events = 0;
   uint64_t meetings = 0;
+  uint64_t transfers = 0;  // over Unix sockets
 };
 
 struct RecordedThread {
@@ -217,6 +218,7 @@ struct RecordedThread {
   std::vector<uint32_t> ends;         // of processes that it waited for: pids, in order
   std::vector<RecordedSignal> child_signals;
   uint64_t meetings = 0;
+  uint64_t transfers = 0;        // over Unix sockets
   bool was_interrupted = false;  // by SIGCHLD, at a meeting
   uint64_t entropy_events = 0;
   uint64_t strict_events = 0;  // operations, ordered calls and snapshots
