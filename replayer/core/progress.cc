@@ -1,15 +1,12 @@
 #include "replayer/core/progress.h"
 
-#include "preload/engine/child_signal.h"
-
 namespace deja::replayer {
 
-Progress::Progress(const ReplayPlan& plan) : plan_(plan) {
+Progress::Progress(const ReplayPlan& plan) : plan_(plan), child_signals_(plan) {
   const auto& threads = plan.threads();
   remaining_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   wanted_ = std::make_unique<std::atomic<bool>[]>(threads.size() + 1);
   meetings_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
-  transfers_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   uint64_t total = 0;
   for (size_t i = 0; i < threads.size(); ++i) {
     remaining_of_[i] = threads[i].strict_events;
@@ -42,33 +39,14 @@ void Progress::Consume(uint32_t recorded) {
   if (recorded == kNone || remaining_of_[recorded].load() == 0) return;
   remaining_of_[recorded].fetch_sub(1);
   remaining_.fetch_sub(1);
-  GiveDueSignals(recorded);
+  child_signals_.CountEvent(recorded);
 }
 
 void Progress::ConsumeMeeting(uint32_t recorded) {
   CountActivity();
   if (recorded == kNone || meetings_of_[recorded].load() == 0) return;
   meetings_of_[recorded].fetch_sub(1);
-  GiveDueSignals(recorded);
-}
-
-void Progress::CountTransfer(uint32_t recorded) {
-  if (recorded == kNone) return;
-  transfers_of_[recorded].fetch_add(1);
-  GiveDueSignals(recorded);
-}
-
-void Progress::GiveDueSignals(uint32_t recorded) {
-  if (recorded == kNone) return;
-  const RecordedThread& thread = plan_.threads()[recorded];
-  const uint64_t meetings = thread.meetings - meetings_of_[recorded].load();
-  for (; next_child_signal_ < thread.child_signals.size(); ++next_child_signal_) {
-    const RecordedSignal& next = thread.child_signals[next_child_signal_];
-    const bool is_past = MadeBy(recorded) > next.strict_events || meetings > next.meetings;
-    if (MadeBy(recorded) < next.strict_events || meetings < next.meetings) return;
-    if (!is_past && transfers_of_[recorded].load() < next.transfers) return;
-    preload::RunChildSignalHandler();
-  }
+  child_signals_.CountEvent(recorded);
 }
 
 uint64_t Progress::MeetingsLeftBut(uint32_t recorded) const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "replayer/core/child_signals.h"
 #include "replayer/core/thread_state.h"
 #include "replayer/plan/replay_plan.h"
 
@@ -55,13 +56,7 @@ class Progress {
   // How often threads other than `recorded` are still to do so.
   [[nodiscard]] uint64_t MeetingsLeftBut(uint32_t recorded) const;
 
-  // The program's handler of SIGCHLD runs for each that has come to recorded thread `recorded` by
-  // now, of those that did not end a meeting. Called by that thread, the process's first.
-  void GiveDueSignals(uint32_t recorded);
-
-  // The calling thread, recorded thread `recorded`, has received or sent something, or failed to,
-  // over a Unix socket to a process of the rank.
-  void CountTransfer(uint32_t recorded);
+  ChildSignals& child_signals() { return child_signals_; }
 
   // Recorded chunks of connections that the program has not received yet. True if the last of them
   // was received and nothing else is left.
@@ -116,11 +111,10 @@ class Progress {
 
  private:
   const ReplayPlan& plan_;
+  ChildSignals child_signals_;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;  // by recorded thread
   std::unique_ptr<std::atomic<bool>[]> wanted_;            // by recorded thread
   std::unique_ptr<std::atomic<uint64_t>[]> meetings_of_;   // by recorded thread, left
-  std::unique_ptr<std::atomic<uint64_t>[]> transfers_of_;  // by recorded thread, made
-  size_t next_child_signal_ = 0;                           // of the first thread
   std::atomic<uint64_t> remaining_{0};
   std::atomic<int64_t> entropy_left_{0};
   std::atomic<int64_t> launches_left_{0};

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -57,10 +56,7 @@ std::string EndText(int status) {
 void ProcessReplayer::Begin() {
   const ReplayPlan& plan = replayer_.session->plan();
   const auto parent = static_cast<int>(plan.parent_pid);
-  const auto has_signals = [](const RecordedThread& thread) {
-    return !thread.child_signals.empty() || thread.was_interrupted;
-  };
-  g_chooses_signals.store(std::any_of(plan.threads().begin(), plan.threads().end(), has_signals));
+  g_chooses_signals.store(replayer_.session->progress().child_signals().AreRecorded());
   preload::SetRecordedPids(static_cast<int>(plan.pid), parent);
   pids_.Add(parent, static_cast<int>(syscall(SYS_getppid)));
 }
@@ -212,14 +208,13 @@ void ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
   if (result(next) < 0) {
     const bool is_found = next + 1 < recorded->second.size();
     uint32_t& vain = thread.next_by_key[{key.first, key.second | kVainLooks}];
-    if (!is_found || vain < result(next + 1)) {
-      ++vain;
+    if (!is_found || static_cast<int64_t>(vain) < result(next + 1)) {
       call.finds_nothing = true;
+      if (vain++ == 0) replayer_.session->progress().ConsumeMeeting(thread.recorded);
       return;
     }
     vain = 0;
     ++next;
-    replayer_.session->progress().ConsumeMeeting(thread.recorded);
   }
   ++next;
   replayer_.session->progress().ConsumeMeeting(thread.recorded);
@@ -231,7 +226,6 @@ void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
   if (replayer_.session == nullptr) return;
   replayer_.session->progress().CountActivity();
   ThreadState& thread = replayer_.session->Thread();
-  replayer_.session->progress().GiveDueSignals(thread.recorded);
   if (call.pid != -1 && call.pid != 0) {
     if (call.pid > 0 && (call.options & WNOHANG) != 0) ServeLook(thread, call);
     call.pid = MapPid(call.pid);

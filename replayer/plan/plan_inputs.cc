@@ -20,6 +20,9 @@ void PlanBuilder::AddReading(const format::Event& event, format::ClockSource sou
   // A checkpoint begins a segment, so that what was read before it in the same one is left out.
   const uint64_t segment = thread.strict_events + thread.entropy_events + (behind_start_ ? 1 : 0);
   if (format::IsLockReading(source)) return thread.locks.Add(segment, source, value);
+  if (const uint64_t events = thread.CountedEvents(); thread.last_reading.events != events)
+    thread.last_reading = {events, 0};
+  ++thread.last_reading.readings;
   thread.clocks[number].Add(segment, value);
   plan_.first_readings_.try_emplace(number, FirstReading{value, event.time_ns});
 }
@@ -38,7 +41,9 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   RecordedThread& thread = plan_.threads_[recorded.thread];
   const InputKey key{input.api, input.key};
   if (input.api == static_cast<uint32_t>(api::LibcApi::ksigaction)) {
-    thread.child_signals.push_back({thread.strict_events, thread.meetings, thread.transfers});
+    const uint64_t events = thread.CountedEvents();
+    const bool has_read = thread.last_reading.events == events;
+    thread.child_signals.push_back({events, has_read ? thread.last_reading.readings : 0});
     return;
   }
   const bool is_meeting = kinds_.input(input.api) == api::InputKind::kMeeting;

@@ -1,0 +1,94 @@
+"""Workers hand batches over by descriptors, as PyTorch's loader does, and one of them dies: when its parent hears of it.
+
+    dying_workers.py exits | killed | crashes | asked
+
+asked: the parent asks again and again whether the worker has ended, and no signal tells it.
+"""
+import ctypes
+import multiprocessing
+import multiprocessing.reduction
+import os
+import random
+import signal
+import sys
+import time
+import uuid
+
+AHEAD = 2
+LAST = 4  # of the worker that dies
+
+
+def opened(carried, *what):
+    os.close(carried.detach())
+    return what
+
+
+class Batch:
+    def __init__(self, *what):
+        self.what = what
+
+    def __reduce__(self):
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+        try:
+            return opened, (multiprocessing.reduction.DupFd(descriptor), *self.what)
+        finally:
+            os.close(descriptor)
+
+
+def work(number, orders, results, how):
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    results.cancel_join_thread()
+    while (batch := orders.get()) is not None:
+        if number == 1 and batch == LAST:
+            if how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if how == "crashes":
+                ctypes.string_at(0)
+            os._exit(7)
+        time.sleep(random.random() / 200)
+        results.put(Batch(number, batch))
+
+
+def end_of(process):
+    found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return found is not None and found.si_status
+
+
+def main():
+    how = sys.argv[1]
+    context = multiprocessing.get_context("fork")
+    orders = [context.Queue(), context.Queue()]
+    results = context.Queue()
+    workers = [context.Process(target=work, args=(i, orders[i], results, how), daemon=True) for i in range(2)]
+    for worker in workers:
+        worker.start()
+
+    def told(*_):
+        for number, worker in enumerate(workers):
+            if end_of(worker):
+                raise RuntimeError(f"worker {number} ended unexpectedly")
+
+    taken = asked = 0
+    try:
+        if how != "asked":
+            signal.signal(signal.SIGCHLD, told)
+        for batch in range(AHEAD):
+            for queue in orders:
+                queue.put(batch)
+        while how != "asked" or not end_of(workers[1]):
+            asked += 1
+            if how != "asked" or not results.empty():
+                number, batch = results.get(timeout=20)
+                print(f"batch {batch} of worker {number}", flush=True)
+                orders[number].put(batch + AHEAD)
+                taken += 1
+            time.sleep(random.random() / 500)
+    except (RuntimeError, OSError, EOFError) as error:
+        print(type(error).__name__, flush=True)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    print(taken, asked, workers[1].exitcode, uuid.uuid4().hex, random.random(), flush=True)
+    workers[0].terminate()
+
+
+if __name__ == "__main__":
+    main()
