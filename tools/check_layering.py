@@ -116,7 +116,7 @@ MAY_USE = {
         " preload/process preload/stack preload/symbols",
     "preload/hooks/process":
         "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/process_calls.h"
-        " preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
+        " preload/engine/child_signal.h preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
         " preload/symbols",
     "preload/hooks/python":
         "api digest preload/engine/call.h preload/engine/engine.h preload/engine/group_calls.h"

@@ -41,7 +41,7 @@ class ProcessCalls {
   virtual void AfterWait([[maybe_unused]] WaitCall& call) {}
   // A wait that does not want to wait (WNOHANG) found no process that has ended.
   virtual void AfterVainWait([[maybe_unused]] WaitCall& call) {}
-  // SIGCHLD has come to the first thread of a program of Python (child_signal.h). True: the
+  // SIGCHLD has reached the first thread of a program of Python (child_signal.h). True: the
   // program's handler runs now. Without the guard; async-signal-safe.
   virtual bool OnChildSignal() { return true; }
 

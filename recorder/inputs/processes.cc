@@ -14,9 +14,9 @@ int InputRecorder::OnChildMade(uint32_t number, int pid) {
   return pid;
 }
 
-// What a wait that does not want to wait found, of one process. It is time that decides, and a
-// program asks as often as it likes: the first vain one is recorded, and the one that found an end
-// with the number of vain ones before it.
+// What a wait that does not want to wait found, of one process. A program asks as often as it
+// likes. So the first vain question is recorded, and the one that finds an end with the number of
+// vain ones before it.
 void InputRecorder::WriteLook(int pid, int64_t result) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;

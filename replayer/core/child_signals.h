@@ -1,4 +1,4 @@
-// ChildSignals: SIGCHLD comes to the first thread of a program of Python where it came in the
+// ChildSignals: SIGCHLD reaches the first thread of a program of Python where it did in the
 // recording (preload/engine/child_signal.h).
 //
 // Belongs to the session; constant in size. That thread alone changes it; others are ignored.
@@ -27,7 +27,7 @@ class ChildSignals {
  private:
   void GiveDue();
 
-  const RecordedThread* thread_ = nullptr;  // null: it came to none, but in calls that it ended
+  const RecordedThread* thread_ = nullptr;  // null: none, but in calls that it ended
   uint32_t recorded_ = kNone;
   bool are_recorded_ = false;
   size_t next_ = 0;

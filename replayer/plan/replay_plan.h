@@ -197,7 +197,7 @@ struct FirstReading {
 
 using InputKey = std::pair<uint32_t, uint64_t>;  // api, key
 
-// Where SIGCHLD came to a thread of Python.
+// Where SIGCHLD reached a thread of Python.
 struct RecordedSignal {
   uint64_t events = 0;    // RecordedThread::CountedEvents before it
   uint64_t readings = 0;  // of clocks, since the last of these
@@ -223,7 +223,7 @@ struct RecordedThread {
   uint64_t entropy_events = 0;
   uint64_t strict_events = 0;  // operations, ordered calls and snapshots
   [[nodiscard]] uint64_t CountedEvents() const { return strict_events + meetings + transfers; }
-  bool ended = false;          // ThreadEnd was recorded, or the process's end came on this thread
+  bool ended = false;  // ThreadEnd was recorded, or the process's end came on this thread
 };
 
 // How the recording ends.

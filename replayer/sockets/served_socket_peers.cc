@@ -262,8 +262,8 @@ int ServedSocket::AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* addre
 bool ServedSocket::FailsLive(preload::Transfer& transfer, format::TransferKind kind) {
   if (family_ == kNone || (transfer.flags & MSG_PEEK) != 0) return false;
   const bool is_sent = kind == format::TransferKind::kSent;
-  const auto error = layer_.family_order_.FailureAt(
-      family_, kind, is_sent ? family_sent_ : family_received_);
+  const auto error =
+      layer_.family_order_.FailureAt(family_, kind, is_sent ? family_sent_ : family_received_);
   if (!error) return false;
   layer_.session_.progress().child_signals().CountEvent(layer_.session_.Thread().recorded);
   layer_.Moved();

@@ -72,7 +72,8 @@ int SetChildSignalAction(const struct sigaction* action, struct sigaction* old) 
     }
   }
   const int result = real_sigaction(SIGCHLD, action == nullptr ? nullptr : &ours, &was);
-  if (action != nullptr) g_child_signal_handler.store(result == 0 ? handler : before, std::memory_order_release);
+  if (action != nullptr)
+    g_child_signal_handler.store(result == 0 ? handler : before, std::memory_order_release);
   if (result == 0 && old != nullptr) {
     *old = was;
     if ((was.sa_flags & SA_SIGINFO) == 0 && was.sa_handler == &OnChildSignal)

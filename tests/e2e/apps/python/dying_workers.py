@@ -1,4 +1,4 @@
-"""Workers hand batches over by descriptors, as PyTorch's loader does, and one of them dies: when its parent hears of it.
+"""Workers hand batches over by descriptors, as PyTorch's loader does. One of them dies, and its parent hears of it.
 
     dying_workers.py exits | killed | crashes | asked
 

@@ -3,7 +3,7 @@
     loader_ways.py WAY [SHARING]
 
 WAY: spawn, forkserver, persistent, unordered, dropped, dies, killed, crashes, victim, raises, timeout, files,
-descriptors. SHARING: files, descriptors. Each prints what came in which order, and then draws: a process that took
+descriptors. SHARING: files, descriptors. Each prints what came in which order, and then draws. A process that took
 another number of messages draws something else. victim: another program is to kill a worker.
 """
 import ctypes
