@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 
 #include "api/libc_table.h"
+#include "preload/engine/child_signal.h"
 #include "recorder/core/child_signal_note.h"
 #include "recorder/inputs/input_recorder.h"
 
@@ -22,22 +23,31 @@ void InputRecorder::WriteLook(int pid, int64_t result) {
   if (rec == nullptr) return;
   format::Input input;
   input.api = static_cast<uint32_t>(api::LibcApi::kwaitpid);
-  input.key = static_cast<uint64_t>(pid);
+  input.key = static_cast<uint64_t>(static_cast<int64_t>(pid));
   input.result = result;
   rec->writer.Write(input);
   rec->RelieveStaging();
 }
 
+namespace {
+
+// For any child only where a replay chooses when SIGCHLD comes: a shell asks when it does.
+bool IsLook(const preload::WaitCall& call) {
+  if ((call.options & WNOHANG) == 0) return false;
+  return call.pid > 0 || (call.pid == -1 && preload::g_child_signal_handler.load() != nullptr);
+}
+
+}  // namespace
+
 void InputRecorder::AfterVainWait(preload::WaitCall& call) {
-  if (call.pid <= 0 || (call.options & WNOHANG) == 0) return;
+  if (!IsLook(call)) return;
   WriteChildSignal(recorder_);
   if (vain_waits_.Count(call.pid) == 1) WriteLook(call.pid, -1);
 }
 
 void InputRecorder::AfterWait(preload::WaitCall& call) {
   WriteChildSignal(recorder_);
-  if (call.pid > 0 && (call.options & WNOHANG) != 0)
-    WriteLook(call.pid, static_cast<int64_t>(vain_waits_.Take(call.pid)));
+  if (IsLook(call)) WriteLook(call.pid, static_cast<int64_t>(vain_waits_.Take(call.pid)));
   const bool by_signal = WIFSIGNALED(call.status);
   if ((!by_signal && !WIFEXITED(call.status)) || (call.options & WNOWAIT) != 0) return;
   Recording* rec = recorder_.Active();

@@ -28,7 +28,7 @@ namespace {
 // The recording says where SIGCHLD comes. For a signal's handler.
 std::atomic<bool> g_chooses_signals{false};
 
-constexpr uint64_t kVainLooks = uint64_t{1} << 32;
+constexpr auto kVainLooks = static_cast<uint32_t>(api::LibcApi::kwaitid);  // no event has it
 
 // The process ends as its child does.
 [[noreturn]] void EndAs(pid_t child) {
@@ -192,33 +192,33 @@ int ProcessReplayer::RecordedChildPid(uint32_t number) {
 }
 
 // A program that asks whether a process has ended finds it so when it did, after as many vain
-// questions.
-void ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
-  if (thread.recorded == kNone) return;
+// questions. True: now.
+bool ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
+  if (thread.recorded == kNone || (call.options & WNOHANG) == 0) return false;
   const InputKey key{static_cast<uint32_t>(api::LibcApi::kwaitpid),
-                     static_cast<uint64_t>(call.pid)};
+                     static_cast<uint64_t>(static_cast<int64_t>(call.pid))};
   const auto& by_key = replayer_.session->plan().threads()[thread.recorded].by_key;
   const auto recorded = by_key.find(key);
-  if (recorded == by_key.end()) return;
+  if (recorded == by_key.end()) return false;
   const auto result = [&](uint32_t at) {
     return replayer_.session->plan().inputs()[recorded->second[at]].result;
   };
   uint32_t& next = thread.next_by_key[key];
-  if (next >= recorded->second.size()) return;
+  if (next >= recorded->second.size()) return false;
   if (result(next) < 0) {
     const bool is_found = next + 1 < recorded->second.size();
-    uint32_t& vain = thread.next_by_key[{key.first, key.second | kVainLooks}];
+    uint32_t& vain = thread.next_by_key[{kVainLooks, key.second}];
     if (!is_found || static_cast<int64_t>(vain) < result(next + 1)) {
       call.finds_nothing = true;
       if (vain++ == 0) replayer_.session->progress().ConsumeMeeting(thread.recorded);
-      return;
+      return false;
     }
     vain = 0;
     ++next;
   }
   ++next;
   replayer_.session->progress().ConsumeMeeting(thread.recorded);
-  AwaitRecordedEnd(MapPid(call.pid));
+  return true;
 }
 
 // Which of several ended first is as it was recorded.
@@ -226,9 +226,11 @@ void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
   if (replayer_.session == nullptr) return;
   replayer_.session->progress().CountActivity();
   ThreadState& thread = replayer_.session->Thread();
+  const bool is_found = ServeLook(thread, call);
+  if (call.finds_nothing) return;
   if (call.pid != -1 && call.pid != 0) {
-    if (call.pid > 0 && (call.options & WNOHANG) != 0) ServeLook(thread, call);
     call.pid = MapPid(call.pid);
+    if (is_found) AwaitRecordedEnd(call.pid);
     return;
   }
   if (thread.recorded == kNone) return;
@@ -237,7 +239,9 @@ void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
     ++thread.next_end;
   if (thread.next_end == ends.size()) return;
   const int live = pids_.Live(static_cast<int>(ends[thread.next_end]));
-  if (live != 0) call.pid = live;
+  if (live == 0) return;
+  call.pid = live;
+  if (is_found) AwaitRecordedEnd(live);
 }
 
 void ProcessReplayer::AfterWait(preload::WaitCall& call) {

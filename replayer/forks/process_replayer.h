@@ -45,7 +45,7 @@ class ProcessReplayer : public preload::ProcessCalls {
  private:
   void AwaitEnd(int pid) const;
   void AwaitRecordedEnd(int pid) const;
-  void ServeLook(ThreadState& thread, preload::WaitCall& call);
+  bool ServeLook(ThreadState& thread, preload::WaitCall& call);
   void EndCompanions();
 
   Replayer& replayer_;

@@ -132,7 +132,7 @@ DEJA_EXPORT int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
   }
   out.si_pid = 0;
   const int result = real_waitid(type, id, &out, options);
-  if (result == 0 && out.si_pid == 0 && type == P_PID) AfterVain(*engine, call);
+  if (result == 0 && out.si_pid == 0) AfterVain(*engine, call);
   if (result != 0 || out.si_pid == 0) return result;
   call.result = out.si_pid;
   call.status = StatusOf(out);
