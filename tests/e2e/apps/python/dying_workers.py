@@ -1,8 +1,9 @@
 """Workers hand batches over by descriptors, as PyTorch's loader does. One of them dies, and its parent hears of it.
 
-    dying_workers.py exits | killed | crashes | asked
+    dying_workers.py exits | killed | crashes | asked | outside
 
-asked: the parent asks again and again whether the worker has ended, and no signal tells it.
+asked: the parent asks again and again whether the worker has ended, and no signal tells it. outside: another program is
+to kill the worker whose number is printed.
 """
 import ctypes
 import multiprocessing
@@ -13,6 +14,7 @@ import signal
 import sys
 import time
 import uuid
+from queue import Empty
 
 AHEAD = 2
 LAST = 4  # of the worker that dies
@@ -39,7 +41,7 @@ def work(number, orders, results, how):
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     results.cancel_join_thread()
     while (batch := orders.get()) is not None:
-        if number == 1 and batch == LAST:
+        if number == 1 and batch == LAST and how != "outside":
             if how == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
             if how == "crashes":
@@ -62,29 +64,37 @@ def main():
     workers = [context.Process(target=work, args=(i, orders[i], results, how), daemon=True) for i in range(2)]
     for worker in workers:
         worker.start()
+    if how == "outside":
+        print("worker", workers[1].pid, flush=True)
+
+    ended = []
 
     def told(*_):
-        for number, worker in enumerate(workers):
-            if end_of(worker):
-                raise RuntimeError(f"worker {number} ended unexpectedly")
+        ended.extend(number for number, worker in enumerate(workers) if end_of(worker))
 
     taken = asked = 0
-    try:
-        if how != "asked":
-            signal.signal(signal.SIGCHLD, told)
-        for batch in range(AHEAD):
-            for queue in orders:
-                queue.put(batch)
-        while how != "asked" or not end_of(workers[1]):
-            asked += 1
-            if how != "asked" or not results.empty():
-                number, batch = results.get(timeout=20)
-                print(f"batch {batch} of worker {number}", flush=True)
-                orders[number].put(batch + AHEAD)
-                taken += 1
-            time.sleep(random.random() / 500)
-    except (RuntimeError, OSError, EOFError) as error:
-        print(type(error).__name__, flush=True)
+    if how != "asked":
+        signal.signal(signal.SIGCHLD, told)
+    for batch in range(AHEAD):
+        for queue in orders:
+            queue.put(batch)
+    while True:
+        if how == "asked":
+            told()
+        time.monotonic()  # a reading on each side says in a replay whether the signal came before the question
+        if ended:
+            break
+        time.monotonic()
+        asked += 1
+        try:
+            number, batch = results.get(timeout=0.2)
+        except (OSError, EOFError, Empty) as error:
+            print(type(error).__name__, flush=True)
+            continue
+        print(f"batch {batch} of worker {number}", flush=True)
+        orders[number].put(batch + AHEAD)
+        taken += 1
+        time.sleep(random.random() / 500)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     print(taken, asked, workers[1].exitcode, uuid.uuid4().hex, random.random(), flush=True)
     workers[0].terminate()

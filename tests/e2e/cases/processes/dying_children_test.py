@@ -1,5 +1,7 @@
 """A rank's children die: what they had done by then, and when their parent hears of it, is as in the recording."""
 import os
+import signal
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -27,6 +29,19 @@ class DyingChildren(harness.DejaTest):
 
     def test_a_worker_that_crashes(self):
         self.assertDiesAgain("crashes")
+
+    def test_a_worker_that_is_killed_from_outside(self):
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, PROGRAM,
+                              "outside"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        first = [process.stdout.readline() for _ in range(12)]
+        os.kill(int(first[0].split()[1]), signal.SIGKILL)
+        rest, errors = process.communicate(timeout=harness.DEFAULT_TIMEOUT)
+        printed = "".join(line.decode() if isinstance(line, bytes) else line for line in [*first, rest])
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn(" -9 ", printed)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), printed, str(again))
 
     def test_a_parent_that_asks_whether_it_has_ended(self):
         self.assertDiesAgain("asked")
