@@ -14,7 +14,7 @@ namespace deja::preload {
 // The program's handler of SIGCHLD, if the interpreter has set it; else null.
 extern constinit std::atomic<void (*)(int)> g_child_signal_handler;
 
-// SIGCHLD has come to this thread, the process's first, and the recording does not have it yet.
+// SIGCHLD has reached this thread, the process's first, and the recording does not have it yet.
 extern constinit thread_local bool t_child_signal_came __attribute__((tls_model("initial-exec")));
 inline bool TakeChildSignal() {
   return std::exchange(t_child_signal_came, false);

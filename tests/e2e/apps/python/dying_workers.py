@@ -2,8 +2,8 @@
 
     dying_workers.py exits | killed | crashes | asked | outside
 
-asked: the parent asks again and again whether the worker has ended, and no signal tells it. outside: another program is
-to kill the worker whose number is printed.
+asked: the parent asks again and again whether the worker has ended. No signal tells it.
+outside: another program kills the worker whose number is printed.
 """
 import ctypes
 import multiprocessing
