@@ -80,10 +80,13 @@ void ReplayerEngine::AwaitOtherThreads() {
   };
   if (!are_left()) return;
   constexpr timespec kPause{0, 2'000'000};
+  constexpr int kMostPauses = 5'000;  // other processes of the rank may go on for long
   WithoutInterpreter apart(true);
-  for (Stillness still(*session); are_left() && still.ns() < Stillness::kLeftNs;
-       still.IsTimeToLook())
+  Stillness still(*session);
+  for (int i = 0; i < kMostPauses && are_left() && still.ns() < Stillness::kLeftNs; ++i) {
     nanosleep(&kPause, nullptr);
+    still.IsTimeToLook();
+  }
   apart.End();
 }
 

@@ -1,6 +1,7 @@
 #include "replayer/sockets/family_order.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -79,7 +80,9 @@ std::optional<int> FamilyOrder::FailureAt(uint32_t c, TransferKind kind, uint64_
 }
 
 bool FamilyOrder::IsNeverAnswered(uint32_t c) const {
-  return receipts_[c].empty() && !failures_[c].empty();
+  return receipts_[c].empty() &&
+         std::any_of(failures_[c].begin(), failures_[c].end(),
+                     [](const Failure& failure) { return failure.error == ECONNRESET; });
 }
 
 void FamilyOrder::Sent(uint32_t c, uint64_t bytes) {
