@@ -116,7 +116,7 @@ MAY_USE = {
         " preload/process preload/stack preload/symbols",
     "preload/hooks/process":
         "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/process_calls.h"
-        " preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
+        " preload/engine/child_signal.h preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
         " preload/symbols",
     "preload/hooks/python":
         "api digest preload/engine/call.h preload/engine/engine.h preload/engine/group_calls.h"
@@ -165,7 +165,7 @@ MAY_USE = {
     "replayer/fold":
         "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols"
         " replayer/core replayer/nccl replayer/report replayer/turns",
-    "replayer/forks": "format/scratch preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
+    "replayer/forks": "api format/scratch preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
     "replayer/inputs":
         "api preload/engine preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
     "replayer/meet":

@@ -16,6 +16,7 @@ struct WaitCall {
   int options = 0;  // waitpid's and waitid's; WNOWAIT: the process can be waited for again
   int result = 0;
   int status = 0;
+  bool finds_nothing = false;  // set before it: no process has ended, and no call is made
 };
 
 class ProcessCalls {
@@ -38,6 +39,11 @@ class ProcessCalls {
   // Around a wait for processes: the first may change `pid`, the second `result` and `status`.
   virtual void BeforeWait([[maybe_unused]] WaitCall& call) {}
   virtual void AfterWait([[maybe_unused]] WaitCall& call) {}
+  // A wait that does not want to wait (WNOHANG) found no process that has ended.
+  virtual void AfterVainWait([[maybe_unused]] WaitCall& call) {}
+  // SIGCHLD has reached the first thread of a program of Python (child_signal.h). True: the
+  // program's handler runs now. Without the guard; async-signal-safe.
+  virtual bool OnChildSignal() { return true; }
 
  protected:
   ~ProcessCalls() = default;

@@ -13,6 +13,7 @@
 #include "preload/engine/input_calls.h"
 #include "preload/engine/process_calls.h"
 #include "recorder/core/recorder.h"
+#include "recorder/inputs/vain_waits.h"
 
 namespace deja::recorder {
 
@@ -27,9 +28,13 @@ class InputRecorder : public preload::InputCalls,
   bool MayKill(int, int) override { return true; }
   int OnChildMade(uint32_t number, int pid) override;
   void AfterWait(preload::WaitCall& call) override;
+  void AfterVainWait(preload::WaitCall& call) override;
 
  private:
+  void WriteLook(int pid, int64_t result);
+
   Recorder& recorder_;
+  VainWaits vain_waits_;
 };
 
 }  // namespace deja::recorder

@@ -1,17 +1,53 @@
 // Children: that they were made, and how they ended, as far as the program has seen it.
 #include <sys/wait.h>
 
+#include "api/libc_table.h"
+#include "preload/engine/child_signal.h"
+#include "recorder/core/child_signal_note.h"
 #include "recorder/inputs/input_recorder.h"
 
 namespace deja::recorder {
 
 int InputRecorder::OnChildMade(uint32_t number, int pid) {
+  WriteChildSignal(recorder_);
   if (Recording* rec = recorder_.Active())
     rec->writer.Write(format::Child{number, static_cast<uint32_t>(pid), false, 0, 0});
   return pid;
 }
 
+// What a wait that does not want to wait found, of one process. A program asks as often as it
+// likes. So the first vain question is recorded, and the one that finds an end with the number of
+// vain ones before it.
+void InputRecorder::WriteLook(int pid, int64_t result) {
+  Recording* rec = recorder_.Active();
+  if (rec == nullptr) return;
+  format::Input input;
+  input.api = static_cast<uint32_t>(api::LibcApi::kwaitpid);
+  input.key = static_cast<uint64_t>(static_cast<int64_t>(pid));
+  input.result = result;
+  rec->writer.Write(input);
+  rec->RelieveStaging();
+}
+
+namespace {
+
+// For any child only where a replay chooses when SIGCHLD comes: a shell asks when it does.
+bool IsLook(const preload::WaitCall& call) {
+  if ((call.options & WNOHANG) == 0) return false;
+  return call.pid > 0 || (call.pid == -1 && preload::g_child_signal_handler.load() != nullptr);
+}
+
+}  // namespace
+
+void InputRecorder::AfterVainWait(preload::WaitCall& call) {
+  if (!IsLook(call)) return;
+  WriteChildSignal(recorder_);
+  if (vain_waits_.Count(call.pid) == 1) WriteLook(call.pid, -1);
+}
+
 void InputRecorder::AfterWait(preload::WaitCall& call) {
+  WriteChildSignal(recorder_);
+  if (IsLook(call)) WriteLook(call.pid, static_cast<int64_t>(vain_waits_.Take(call.pid)));
   const bool by_signal = WIFSIGNALED(call.status);
   if ((!by_signal && !WIFEXITED(call.status)) || (call.options & WNOWAIT) != 0) return;
   Recording* rec = recorder_.Active();

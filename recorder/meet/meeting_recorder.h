@@ -26,6 +26,8 @@ class MeetingRecorder : public preload::MeetingCalls {
   preload::PipeTable* Pipes() override;
 
  private:
+  void NoteChildSignal();
+
   Recorder& recorder_;
   std::atomic<preload::PipeTable*> pipes_{nullptr};
   std::atomic<bool> has_no_pipes_{false};

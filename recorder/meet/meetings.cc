@@ -8,16 +8,28 @@
 #include <cstring>
 
 #include "api/libc_table.h"
+#include "preload/engine/child_signal.h"
 #include "preload/process/guard.h"
+#include "recorder/core/child_signal_note.h"
 #include "recorder/meet/meeting_recorder.h"
 
 namespace deja::recorder {
 
-void MeetingRecorder::OnAcquire(preload::AcquireCall& call) {
-  call.Real();
-  if (call.result != 0 && call.error == EINTR) return;  // time; the program asks again
+// One that came before the call, not while it waits.
+void MeetingRecorder::NoteChildSignal() {
+  if (!preload::t_child_signal_came) return;
   const preload::Guard guard;
   const ErrnoKeeper keep;
+  WriteChildSignal(recorder_);
+}
+
+void MeetingRecorder::OnAcquire(preload::AcquireCall& call) {
+  NoteChildSignal();
+  call.Real();
+  const preload::Guard guard;
+  const ErrnoKeeper keep;
+  // Else it is time: the program asks again.
+  if (call.result != 0 && call.error == EINTR && !preload::TakeChildSignal()) return;
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
@@ -28,11 +40,14 @@ void MeetingRecorder::OnAcquire(preload::AcquireCall& call) {
   if (call.result == 0) input.result = call.order->fetch_add(1);
   rec->writer.Write(input);
   rec->RelieveStaging();
+  WriteChildSignal(recorder_);
 }
 
 void MeetingRecorder::OnPoll(preload::PollCall& call) {
+  NoteChildSignal();
   call.Real();
-  if (call.result < 0) return;
+  const bool is_interrupted = call.result < 0 && errno == EINTR && preload::TakeChildSignal();
+  if (call.result < 0 && !is_interrupted) return;
   const preload::Guard guard;
   const ErrnoKeeper keep;
   Recording* rec = recorder_.Active();
@@ -40,7 +55,7 @@ void MeetingRecorder::OnPoll(preload::PollCall& call) {
   constexpr nfds_t kMost = 64;
   char found[kMost * (sizeof(int16_t) + 1)];
   size_t size = 0;
-  const nfds_t count = call.result == 0 ? 0 : std::min(call.count, kMost);
+  const nfds_t count = call.result <= 0 ? 0 : std::min(call.count, kMost);
   for (nfds_t i = 0; i < count; ++i) {
     std::memcpy(found + size, &call.descriptors[i].revents, sizeof(int16_t));
     size += sizeof(int16_t);
@@ -54,9 +69,11 @@ void MeetingRecorder::OnPoll(preload::PollCall& call) {
   input.api = static_cast<uint32_t>(api::LibcApi::kpoll);
   input.key = call.key;
   input.result = call.result;
+  if (is_interrupted) input.error = EINTR;
   input.data = {found, size};
   rec->writer.Write(input);
   rec->RelieveStaging();
+  WriteChildSignal(recorder_);
 }
 
 void MeetingRecorder::OnCount(preload::CountCall& call) {

@@ -2,6 +2,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
+#include <ctime>
 #include <string>
 
 #include "common/env_vars.h"
@@ -16,8 +19,10 @@
 #include "replayer/core/end_process.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/replay_variables.h"
+#include "replayer/core/without_interpreter.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
+#include "replayer/meet/stillness.h"
 #include "replayer/report/live_stack.h"
 #include "replayer/report/live_trace.h"
 #include "replayer/report/program_output.h"
@@ -63,6 +68,26 @@ void ReplayerEngine::OpenChild() {
   }
   FillInherited();
   Begin();
+}
+
+void ReplayerEngine::AwaitOtherThreads() {
+  if (session == nullptr || session->options().child.empty() || session->options().is_late) return;
+  static std::atomic<bool> is_over{false};
+  if (is_over.exchange(true)) return;
+  const uint32_t own = session->Thread().recorded;
+  const auto are_left = [&] {
+    return session->progress().MeetingsLeftBut(own) != 0 || !AreAnswersGiven(own);
+  };
+  if (!are_left()) return;
+  constexpr timespec kPause{0, 2'000'000};
+  constexpr int kMostPauses = 5'000;  // other processes of the rank may go on for long
+  WithoutInterpreter apart(true);
+  Stillness still(*session);
+  for (int i = 0; i < kMostPauses && are_left() && still.ns() < Stillness::kLeftNs; ++i) {
+    nanosleep(&kPause, nullptr);
+    still.IsTimeToLook();
+  }
+  apart.End();
 }
 
 std::string ReplayerEngine::RankFolder() const {

@@ -153,12 +153,16 @@ void ReplayerEngine::OnThreadEnd() {
 void ReplayerEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) {
   if (session == nullptr) return;
   Guard guard;
+  const RecordedEnd& end = session->plan().end();
+  if (end.kind == EndKind::kCrash && end.signal == static_cast<uint32_t>(signal))
+    AwaitOtherThreads();
   ReportCrash(*session, signal, info, ucontext);
 }
 
 void ReplayerEngine::OnExit(int code, preload::ExitHow how) {
   // After vfork the child speaks with its parent's memory.
   if (session == nullptr || OwnPid() != live_pid) return;
+  if (how == preload::ExitHow::kUnderscoreExit) AwaitOtherThreads();
   ReportExit(*session, code, how);
   if (how == preload::ExitHow::kExec && live_pid == root_pid) GiveUpRank(scratch);
 }

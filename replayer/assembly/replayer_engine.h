@@ -65,6 +65,10 @@ class ReplayerEngine final : private Replayer,
   void BecomeCompanion(bool is_rank);
   // Makes the session of a child, if the trace has its recording.
   void OpenChild();
+  // The calling thread of a child is about to end the process, as it did in the recording. Waits
+  // until the other threads have met other processes as often as they did. A loader's worker that
+  // dies has handed over some batches by then.
+  void AwaitOtherThreads() override;
 
   bool follows_parent_ = false;  // forked by one that is a companion, or may make some
   Forks* images_ = nullptr;      // null where there is no session

@@ -89,6 +89,7 @@ SessionClocks::SessionClocks(const ReplayPlan& plan, ClockMode mode) {
 
 int64_t ServeClock(Session& session, ThreadState& thread, format::ClockSource source,
                    int64_t live_ns) {
+  session.progress().child_signals().CountReading(thread.recorded);
   return ThreadClocksOf(session, thread).Read(source, live_ns, session.progress().Segment(thread));
 }
 

@@ -2,13 +2,15 @@
 
 namespace deja::replayer {
 
-Progress::Progress(const ReplayPlan& plan) : plan_(plan) {
+Progress::Progress(const ReplayPlan& plan) : plan_(plan), child_signals_(plan) {
   const auto& threads = plan.threads();
   remaining_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   wanted_ = std::make_unique<std::atomic<bool>[]>(threads.size() + 1);
+  meetings_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   uint64_t total = 0;
   for (size_t i = 0; i < threads.size(); ++i) {
     remaining_of_[i] = threads[i].strict_events;
+    meetings_of_[i] = threads[i].meetings;
     total += threads[i].strict_events;
     for (const auto& [api, inputs] : threads[i].entropy)
       entropy_left_ += static_cast<int64_t>(inputs.size());
@@ -37,6 +39,21 @@ void Progress::Consume(uint32_t recorded) {
   if (recorded == kNone || remaining_of_[recorded].load() == 0) return;
   remaining_of_[recorded].fetch_sub(1);
   remaining_.fetch_sub(1);
+  child_signals_.CountEvent(recorded);
+}
+
+void Progress::ConsumeMeeting(uint32_t recorded) {
+  CountActivity();
+  if (recorded == kNone || meetings_of_[recorded].load() == 0) return;
+  meetings_of_[recorded].fetch_sub(1);
+  child_signals_.CountEvent(recorded);
+}
+
+uint64_t Progress::MeetingsLeftBut(uint32_t recorded) const {
+  uint64_t left = 0;
+  for (uint32_t i = 0; i < plan_.threads().size(); ++i)
+    if (i != recorded) left += meetings_of_[i].load();
+  return left;
 }
 
 void Progress::CountLaunch(uint32_t call, uint64_t launch, bool produced) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "replayer/core/child_signals.h"
 #include "replayer/core/thread_state.h"
 #include "replayer/plan/replay_plan.h"
 
@@ -49,6 +50,13 @@ class Progress {
 
   // A graph was launched for the `launch`-th time; `call` is one of those that it contains.
   void CountLaunch(uint32_t call, uint64_t launch, bool produced);
+
+  // Recorded thread `recorded` has met another process as it did in the recording.
+  void ConsumeMeeting(uint32_t recorded);
+  // How often threads other than `recorded` are still to do so.
+  [[nodiscard]] uint64_t MeetingsLeftBut(uint32_t recorded) const;
+
+  ChildSignals& child_signals() { return child_signals_; }
 
   // Recorded chunks of connections that the program has not received yet. True if the last of them
   // was received and nothing else is left.
@@ -103,8 +111,10 @@ class Progress {
 
  private:
   const ReplayPlan& plan_;
+  ChildSignals child_signals_;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;  // by recorded thread
   std::unique_ptr<std::atomic<bool>[]> wanted_;            // by recorded thread
+  std::unique_ptr<std::atomic<uint64_t>[]> meetings_of_;   // by recorded thread, left
   std::atomic<uint64_t> remaining_{0};
   std::atomic<int64_t> entropy_left_{0};
   std::atomic<int64_t> launches_left_{0};

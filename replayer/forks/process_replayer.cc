@@ -4,23 +4,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <string>
 
+#include "api/libc_table.h"
 #include "preload/process/process_again.h"
 #include "preload/process/process_lineage.h"
 #include "preload/process/process_name.h"
 #include "preload/process/threads.h"
 #include "replayer/core/claim.h"
 #include "replayer/core/ending.h"
+#include "replayer/core/without_interpreter.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
 
 namespace deja::replayer {
 namespace {
+
+// The recording says where SIGCHLD comes. For a signal's handler.
+std::atomic<bool> g_chooses_signals{false};
+
+constexpr auto kVainLooks = static_cast<uint32_t>(api::LibcApi::kwaitid);  // no event has it
 
 // The process ends as its child does.
 [[noreturn]] void EndAs(pid_t child) {
@@ -48,6 +56,7 @@ std::string EndText(int status) {
 void ProcessReplayer::Begin() {
   const ReplayPlan& plan = replayer_.session->plan();
   const auto parent = static_cast<int>(plan.parent_pid);
+  g_chooses_signals.store(replayer_.session->progress().child_signals().AreRecorded());
   preload::SetRecordedPids(static_cast<int>(plan.pid), parent);
   pids_.Add(parent, static_cast<int>(syscall(SYS_getppid)));
 }
@@ -81,12 +90,33 @@ void ProcessReplayer::AwaitEnd(int pid) const {
   }
 }
 
+// The process ends; it may still have something to do before.
+void ProcessReplayer::AwaitRecordedEnd(int pid) const {
+  constexpr timespec kPause{0, 2'000'000};
+  constexpr int kMostPauses = 30'000;
+  const auto has_ended = [pid] {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+  };
+  if (has_ended()) return;
+  WithoutInterpreter apart(true);
+  for (int i = 0; i < kMostPauses && !has_ended(); ++i) nanosleep(&kPause, nullptr);
+  apart.End();
+}
+
+// The recording says where the program finds it.
+bool ProcessReplayer::OnChildSignal() {
+  return !g_chooses_signals.load();
+}
+
 bool ProcessReplayer::MayKill(int pid, int signal) {
   if (signal == 0) return true;  // asks whether it is there
   const int own = OwnPid();
   if (pid == own || pid == replayer_.live_pid) {
     // Nothing can be reported after a signal that cannot be caught.
     if (signal == SIGKILL && replayer_.session != nullptr) {
+      AwaitOtherThreads();
       replayer_.report.Write(CountedLine{replayer_.session->divergences().CountersNow()});
     }
     return true;
@@ -161,22 +191,57 @@ int ProcessReplayer::RecordedChildPid(uint32_t number) {
   return it == made.end() ? 0 : static_cast<int>(it->second);
 }
 
+// A program that asks whether a process has ended finds it so when it did, after as many vain
+// questions. True: now.
+bool ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
+  if (thread.recorded == kNone || (call.options & WNOHANG) == 0) return false;
+  const InputKey key{static_cast<uint32_t>(api::LibcApi::kwaitpid),
+                     static_cast<uint64_t>(static_cast<int64_t>(call.pid))};
+  const auto& by_key = replayer_.session->plan().threads()[thread.recorded].by_key;
+  const auto recorded = by_key.find(key);
+  if (recorded == by_key.end()) return false;
+  const auto result = [&](uint32_t at) {
+    return replayer_.session->plan().inputs()[recorded->second[at]].result;
+  };
+  uint32_t& next = thread.next_by_key[key];
+  if (next >= recorded->second.size()) return false;
+  if (result(next) < 0) {
+    const bool is_found = next + 1 < recorded->second.size();
+    uint32_t& vain = thread.next_by_key[{kVainLooks, key.second}];
+    if (!is_found || static_cast<int64_t>(vain) < result(next + 1)) {
+      call.finds_nothing = true;
+      if (vain++ == 0) replayer_.session->progress().ConsumeMeeting(thread.recorded);
+      return false;
+    }
+    vain = 0;
+    ++next;
+  }
+  ++next;
+  replayer_.session->progress().ConsumeMeeting(thread.recorded);
+  return true;
+}
+
 // Which of several ended first is as it was recorded.
 void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
   if (replayer_.session == nullptr) return;
   replayer_.session->progress().CountActivity();
+  ThreadState& thread = replayer_.session->Thread();
+  const bool is_found = ServeLook(thread, call);
+  if (call.finds_nothing) return;
   if (call.pid != -1 && call.pid != 0) {
     call.pid = MapPid(call.pid);
+    if (is_found) AwaitRecordedEnd(call.pid);
     return;
   }
-  ThreadState& thread = replayer_.session->Thread();
   if (thread.recorded == kNone) return;
   const auto& ends = replayer_.session->plan().threads()[thread.recorded].ends;
   while (thread.next_end < ends.size() && pids_.IsGone(static_cast<int>(ends[thread.next_end])))
     ++thread.next_end;
   if (thread.next_end == ends.size()) return;
   const int live = pids_.Live(static_cast<int>(ends[thread.next_end]));
-  if (live != 0) call.pid = live;
+  if (live == 0) return;
+  call.pid = live;
+  if (is_found) AwaitRecordedEnd(live);
 }
 
 void ProcessReplayer::AfterWait(preload::WaitCall& call) {

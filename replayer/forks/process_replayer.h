@@ -36,9 +36,16 @@ class ProcessReplayer : public preload::ProcessCalls {
   int RecordedChildPid(uint32_t number) override;
   void BeforeWait(preload::WaitCall& call) override;
   void AfterWait(preload::WaitCall& call) override;
+  bool OnChildSignal() override;
+
+ protected:
+  // The calling thread is about to end the process, as it did in the recording.
+  virtual void AwaitOtherThreads() = 0;
 
  private:
   void AwaitEnd(int pid) const;
+  void AwaitRecordedEnd(int pid) const;
+  bool ServeLook(ThreadState& thread, preload::WaitCall& call);
   void EndCompanions();
 
   Replayer& replayer_;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "api/libc_table.h"
+#include "preload/engine/child_signal.h"
 #include "preload/meet/robust_mutexes.h"
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
@@ -204,6 +205,7 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
   if (next == nullptr) return ServeSurplus(session, thread, call);
   if (next->result < 0) {
     const int error = next->error;
+    if (error == EINTR) preload::RunChildSignalHandler();
     ConsumeMeeting(session, thread, LibcApi::ksem_wait, call.key);
     if (error == ENOTRECOVERABLE && call.gives_back && call.mutex != nullptr) {
       const Guard guard;

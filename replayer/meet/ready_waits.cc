@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "preload/engine/child_signal.h"
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
@@ -148,6 +149,14 @@ void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
   if (next->result == 0) {
     ConsumeMeeting(session, thread, LibcApi::kpoll, key);
     return FindNothing(call);
+  }
+  if (next->result < 0) {  // SIGCHLD
+    FindNothing(call);
+    call.result = -1;
+    preload::RunChildSignalHandler();
+    ConsumeMeeting(session, thread, LibcApi::kpoll, key);
+    errno = EINTR;
+    return;
   }
   const FoundReady ready(call, next->result, session.plan().Bytes(next->data));
   if (!AwaitReady(session, thread, call, ready)) return;

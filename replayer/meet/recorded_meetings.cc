@@ -28,7 +28,7 @@ bool MadeMeetings(Session& session, const ThreadState& thread, LibcApi api, uint
 
 void ConsumeMeeting(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
   ++thread.next_by_key[{static_cast<uint32_t>(api), key}];
-  session.progress().CountActivity();
+  session.progress().ConsumeMeeting(thread.recorded);
 }
 
 void DivergeAtMeeting(Session& session, ThreadState& thread, const char* api, std::string what) {

@@ -1,7 +1,11 @@
 // The part of PlanBuilder that sorts what came from outside: clocks, entropy, connections, files.
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
 
 #include "format/reader/file_ranges.h"
 #include "format/tail/lock_reading.h"
@@ -16,6 +20,9 @@ void PlanBuilder::AddReading(const format::Event& event, format::ClockSource sou
   // A checkpoint begins a segment, so that what was read before it in the same one is left out.
   const uint64_t segment = thread.strict_events + thread.entropy_events + (behind_start_ ? 1 : 0);
   if (format::IsLockReading(source)) return thread.locks.Add(segment, source, value);
+  if (const uint64_t events = thread.CountedEvents(); thread.last_reading.events != events)
+    thread.last_reading = {events, 0};
+  ++thread.last_reading.readings;
   thread.clocks[number].Add(segment, value);
   plan_.first_readings_.try_emplace(number, FirstReading{value, event.time_ns});
 }
@@ -33,6 +40,15 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   plan_.inputs_.push_back(recorded);
   RecordedThread& thread = plan_.threads_[recorded.thread];
   const InputKey key{input.api, input.key};
+  if (input.api == static_cast<uint32_t>(api::LibcApi::ksigaction)) {
+    const uint64_t events = thread.CountedEvents();
+    const bool has_read = thread.last_reading.events == events;
+    thread.child_signals.push_back({events, has_read ? thread.last_reading.readings : 0});
+    return;
+  }
+  const bool is_meeting = kinds_.input(input.api) == api::InputKind::kMeeting;
+  if (is_meeting) ++thread.meetings;
+  if (is_meeting && recorded.result < 0 && recorded.error == EINTR) thread.was_interrupted = true;
   if (kinds_.input(input.api) == api::InputKind::kEntropy) {
     thread.entropy[input.api].push_back(index);
     ++thread.entropy_events;
@@ -63,6 +79,19 @@ void PlanBuilder::AddConnection(const format::Event& event,
   plan_.connections_.push_back(std::move(connection));
 }
 
+namespace {
+
+bool IsUnix(const PlannedConnection& connection) {
+  const auto is_unix = [](std::string_view address) {
+    sa_family_t family = AF_UNSPEC;
+    if (address.size() >= sizeof family) std::memcpy(&family, address.data(), sizeof family);
+    return family == AF_UNIX;
+  };
+  return is_unix(connection.local) || is_unix(connection.remote);
+}
+
+}  // namespace
+
 void PlanBuilder::AddTransfer(const format::Event& event, const format::Transfer& recorded) {
   PlannedTransfer transfer;
   transfer.connection = recorded.connection;  // its number, until all are known
@@ -78,6 +107,11 @@ void PlanBuilder::AddTransfer(const format::Event& event, const format::Transfer
   transfer.position = recorded.position;
   transfer.flags = recorded.flags;
   transfer.thread = ThreadAt(event.thread);
+  const auto of = connection_at_.find(recorded.connection);
+  if (of != connection_at_.end() && IsUnix(plan_.connections_[of->second]) &&
+      (transfer.kind == format::TransferKind::kReceived ||
+       transfer.kind == format::TransferKind::kSent))
+    ++plan_.threads_[transfer.thread].transfers;
   transfer.seq = event.seq;
   transfer.time_ns = event.time_ns;
   plan_.transfers_.push_back(transfer);

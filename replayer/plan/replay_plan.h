@@ -197,6 +197,12 @@ struct FirstReading {
 
 using InputKey = std::pair<uint32_t, uint64_t>;  // api, key
 
+// Where SIGCHLD reached a thread of Python.
+struct RecordedSignal {
+  uint64_t events = 0;    // RecordedThread::CountedEvents before it
+  uint64_t readings = 0;  // of clocks, since the last of these
+};
+
 struct RecordedThread {
   uint32_t index = 0;
   std::string name;
@@ -209,9 +215,15 @@ struct RecordedThread {
   std::vector<uint32_t> snapshots;
   std::map<uint32_t, uint32_t> made;  // processes: pid by number
   std::vector<uint32_t> ends;         // of processes that it waited for: pids, in order
+  std::vector<RecordedSignal> child_signals;
+  uint64_t meetings = 0;
+  uint64_t transfers = 0;        // over Unix sockets
+  RecordedSignal last_reading;   // of a clock
+  bool was_interrupted = false;  // by SIGCHLD, at a meeting
   uint64_t entropy_events = 0;
   uint64_t strict_events = 0;  // operations, ordered calls and snapshots
-  bool ended = false;          // ThreadEnd was recorded, or the process's end came on this thread
+  [[nodiscard]] uint64_t CountedEvents() const { return strict_events + meetings + transfers; }
+  bool ended = false;  // ThreadEnd was recorded, or the process's end came on this thread
 };
 
 // How the recording ends.

@@ -329,6 +329,11 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
   }
 }
 
+bool ServedConnections::AreAnswersGiven(uint32_t thread) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return family_order_.MayGoOn(thread, UINT64_MAX);
+}
+
 void ServedConnections::StartPacer() {
   if (pacing_ || script_.left() == 0) return;
   pacing_ = true;

@@ -60,6 +60,10 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   void FindMissing(std::vector<std::string>& problems) override;
   void StartLate(const LateStart& start) override;
 
+  // Threads other than recorded thread `thread` have answered other processes of the rank wherever
+  // they did in the recording.
+  [[nodiscard]] bool AreAnswersGiven(uint32_t thread);
+
   // In a forked child: it is another process than the one whose connections these are.
   void Abandon() { abandoned_.store(true); }
   [[nodiscard]] bool abandoned() const { return abandoned_.load(); }

@@ -1,6 +1,7 @@
 #include "replayer/sockets/family_order.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -10,6 +11,7 @@ using format::TransferKind;
 
 FamilyOrder::FamilyOrder(const ReplayPlan& plan, const std::function<bool(uint32_t)>& is_family)
     : receipts_(plan.connections().size()),
+      failures_(plan.connections().size()),
       by_connection_(plan.connections().size()),
       next_(plan.connections().size()) {
   struct Moved {
@@ -18,9 +20,9 @@ FamilyOrder::FamilyOrder(const ReplayPlan& plan, const std::function<bool(uint32
   };
   std::vector<Moved> all;
   for (const PlannedTransfer& transfer : plan.transfers()) {
-    const bool moved = transfer.result > 0 && (transfer.kind == TransferKind::kReceived ||
-                                               transfer.kind == TransferKind::kSent);
-    if (moved && is_family(transfer.connection)) all.push_back({&transfer, transfer.time_ns});
+    const bool counts = transfer.kind == TransferKind::kReceived ||
+                        (transfer.kind == TransferKind::kSent && transfer.result != 0);
+    if (counts && is_family(transfer.connection)) all.push_back({&transfer, transfer.time_ns});
   }
   std::stable_sort(all.begin(), all.end(), [](const Moved& a, const Moved& b) {
     return std::pair(a.transfer->thread, a.transfer->seq) <
@@ -30,6 +32,7 @@ FamilyOrder::FamilyOrder(const ReplayPlan& plan, const std::function<bool(uint32
   std::map<uint32_t, uint64_t> next_answer;
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
     const uint32_t thread = it->transfer->thread;
+    if (it->transfer->result <= 0) continue;
     if (it->transfer->kind == TransferKind::kSent)
       next_answer[thread] = it->transfer->time_ns;
     else if (const auto answer = next_answer.find(thread); answer != next_answer.end())
@@ -42,6 +45,13 @@ FamilyOrder::FamilyOrder(const ReplayPlan& plan, const std::function<bool(uint32
   std::vector<uint64_t> sent(plan.connections().size());
   for (const Moved& moved : all) {
     const uint32_t c = moved.transfer->connection;
+    if (moved.transfer->result <= 0) {
+      const bool is_sent = moved.transfer->kind == TransferKind::kSent;
+      const uint64_t received = receipts_[c].empty() ? 0 : receipts_[c].back().end;
+      failures_[c].push_back(
+          {moved.transfer->kind, is_sent ? sent[c] : received, moved.transfer->error});
+      continue;
+    }
     const auto bytes = static_cast<uint64_t>(moved.transfer->result);
     if (moved.transfer->kind == TransferKind::kSent) {
       answers_.push_back({moved.transfer->time_ns, moved.transfer->thread, c, sent[c] += bytes});
@@ -61,6 +71,18 @@ uint64_t FamilyOrder::AnswerTo(uint32_t c, uint64_t received) const {
       std::lower_bound(receipts.begin(), receipts.end(), received,
                        [](const Receipt& receipt, uint64_t bytes) { return receipt.end < bytes; });
   return it == receipts.end() ? 0 : it->answer_ns;
+}
+
+std::optional<int> FamilyOrder::FailureAt(uint32_t c, TransferKind kind, uint64_t bytes) const {
+  for (const Failure& failure : failures_[c])
+    if (failure.kind == kind && failure.at == bytes) return failure.error;
+  return std::nullopt;
+}
+
+bool FamilyOrder::IsNeverAnswered(uint32_t c) const {
+  return receipts_[c].empty() &&
+         std::any_of(failures_[c].begin(), failures_[c].end(),
+                     [](const Failure& failure) { return failure.error == ECONNRESET; });
 }
 
 void FamilyOrder::Sent(uint32_t c, uint64_t bytes) {

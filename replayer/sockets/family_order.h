@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "replayer/plan/replay_plan.h"
@@ -29,6 +30,12 @@ class FamilyOrder {
   // When the answer was given, by the recording's clock, to the `received`-th byte of connection
   // `c`; or, if none was, when that byte was received. 0: the recording does not have it.
   [[nodiscard]] uint64_t AnswerTo(uint32_t c, uint64_t received) const;
+  // What became of the recorded receipt / sending after `bytes` bytes of connection `c`, if it
+  // moved none: an errno, or 0 for the end. Nothing: it moved some.
+  [[nodiscard]] std::optional<int> FailureAt(uint32_t c, format::TransferKind kind,
+                                             uint64_t bytes) const;
+  // The other end has never taken the connection, and ended.
+  [[nodiscard]] bool IsNeverAnswered(uint32_t c) const;
   // `bytes` bytes have been sent on connection `c`.
   void Sent(uint32_t c, uint64_t bytes);
   // All answers before that time were given, but those of `thread` (position in the plan).
@@ -44,12 +51,18 @@ class FamilyOrder {
     uint64_t end = 0;  // of its bytes on the connection
     bool given = false;
   };
+  struct Failure {
+    format::TransferKind kind{};
+    uint64_t at = 0;
+    int error = 0;
+  };
   struct Receipt {
     uint64_t end = 0;
     uint64_t answer_ns = 0;
   };
 
   std::vector<std::vector<Receipt>> receipts_;      // by connection
+  std::vector<std::vector<Failure>> failures_;      // by connection
   std::vector<std::vector<size_t>> by_connection_;  // positions in `answers_`
   std::vector<size_t> next_;                        // by connection, in the list above
   std::vector<Answer> answers_;                     // by time

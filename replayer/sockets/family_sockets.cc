@@ -77,8 +77,9 @@ void Accept(int listener, const std::function<void(int, int)>& take) {
       const int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstInner);
       if (moved >= 0) close(fd);
       take(moved >= 0 ? moved : fd, WhoIs(name, size));
-    } else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) {
-      break;
+    } else if ((errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) ||
+               (asked.revents & POLLHUP) != 0) {
+      break;  // ended: accept may find nothing for good
     }
   }
   close(listener);

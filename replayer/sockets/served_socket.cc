@@ -208,6 +208,7 @@ void ServedSocket::OnRead(Transfer& transfer) {
       std::unique_lock<std::mutex> lock(layer_.mutex_);
       if (waits) --waiting_;
       if (live_) {
+        if (FailsLive(transfer, format::TransferKind::kReceived)) return;
         lock.unlock();
         --preload::t_guard_depth;
         transfer.Real();
@@ -250,6 +251,7 @@ void ServedSocket::OnWrite(Transfer& transfer) {
   }
   std::unique_lock<std::mutex> lock(layer_.mutex_);
   if (live_) {
+    if (FailsLive(transfer, format::TransferKind::kSent)) return;
     lock.unlock();
     --preload::t_guard_depth;
     transfer.Real();

@@ -76,6 +76,9 @@ class ServedSocket final : public preload::ConnectionObject {
                     std::unique_lock<std::mutex>& lock);
   // Connections of the rank's other processes come in, beside recorded ones.
   void ListenForFamily();
+  // The recorded transfer of a connection to a process of the rank moved nothing: this one does
+  // neither. With the lock.
+  bool FailsLive(preload::Transfer& transfer, format::TransferKind kind);
   // What comes before the thread's answer is done first (family_order.h). Without the lock.
   void AfterLiveRead(const preload::Transfer& transfer);
   void AfterLiveWrite(const preload::Transfer& transfer);

@@ -177,6 +177,11 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
   if (layer_.script_.IsFamily(planned)) {
     family_ = planned;
     if (!info.local.empty()) local_.Set(info.local);
+    if (layer_.family_order_.IsNeverAnswered(planned)) {
+      live_ = true;  // with an end of ours
+      remote_ = target;
+      return 0;
+    }
     return ConnectFamily(fd, target, kPatienceMs, lock);
   }
   const bool goes_on = info.error == EINPROGRESS || info.error == EINTR;
@@ -254,10 +259,23 @@ int ServedSocket::AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* addre
   return fd;
 }
 
+bool ServedSocket::FailsLive(preload::Transfer& transfer, format::TransferKind kind) {
+  if (family_ == kNone || (transfer.flags & MSG_PEEK) != 0) return false;
+  const bool is_sent = kind == format::TransferKind::kSent;
+  const auto error =
+      layer_.family_order_.FailureAt(family_, kind, is_sent ? family_sent_ : family_received_);
+  if (!error) return false;
+  layer_.session_.progress().child_signals().CountEvent(layer_.session_.Thread().recorded);
+  layer_.Moved();
+  transfer.result = *error == 0 ? 0 : Fail(*error);
+  return true;
+}
+
 void ServedSocket::AfterLiveRead(const preload::Transfer& transfer) {
   if (family_ == kNone || transfer.result <= 0 || (transfer.flags & MSG_PEEK) != 0) return;
   const ErrnoKeeper keep;
   std::unique_lock<std::mutex> lock(layer_.mutex_);
+  layer_.session_.progress().child_signals().CountEvent(layer_.session_.Thread().recorded);
   family_received_ += static_cast<uint64_t>(transfer.result);
   layer_.AwaitAnswers(family_, family_received_, lock);
 }
@@ -266,6 +284,7 @@ void ServedSocket::AfterLiveWrite(const preload::Transfer& transfer) {
   if (family_ == kNone || transfer.result <= 0) return;
   const ErrnoKeeper keep;
   std::lock_guard<std::mutex> lock(layer_.mutex_);
+  layer_.session_.progress().child_signals().CountEvent(layer_.session_.Thread().recorded);
   family_sent_ += static_cast<uint64_t>(transfer.result);
   layer_.family_order_.Sent(family_, family_sent_);
   layer_.Moved();

@@ -25,6 +25,11 @@ class SocketReplayer : public preload::SocketCalls {
   // In a forked child, which has none yet.
   void Abandon();
 
+  // As ServedConnections; true where there is no session.
+  [[nodiscard]] bool AreAnswersGiven(uint32_t thread) {
+    return connections_ == nullptr || connections_->AreAnswersGiven(thread);
+  }
+
   bool MayConnect(int fd, const void* address, uint32_t length) override;
   preload::ConnectionLayer* Connections() override {
     if (connections_ != nullptr) return connections_;

@@ -5,9 +5,9 @@
                                                      [NAME…]
 
 The first recording (--inputs digest) has a seed, and prints what the plain run prints; the others have none. A program
-whose package the Python lacks is skipped. Ranks take turns, so that --minutes cuts all of them alike. The output of
-replays that were not equal stays in the folder that --keep names. It takes long and needs packages that nothing else
-needs, so it is no test of ctest.
+whose package the Python lacks is skipped. Ranks take turns, so that --minutes cuts all of them alike. A program with a
+replay that was not equal keeps its recordings and the output of such replays, with or without --keep; a line names
+the folder. It takes long and needs packages that nothing else needs, so it is no test of ctest.
 """
 import argparse
 import dataclasses
@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 import harness
+import stuck
 
 PYTHON = os.environ.get("DEJA_TORCH_PYTHON", "/usr/bin/python3")
 FRAMEWORKS = harness.ROOT / "tests" / "e2e" / "apps" / "frameworks"
@@ -83,18 +84,21 @@ def has(package):
 
 
 def ended(process, timeout=TIMEOUT):
-    """(code, what it printed, what it said); the code is "stands" where it had to be killed."""
+    """(code, what it printed, what it said); the code is "stands" where it had to be killed, and what its processes did
+    then is added to what it said."""
     try:
         out, err = process.communicate(timeout=timeout)
         code = process.returncode
     except subprocess.TimeoutExpired:
         code = "stands"
+        doing = stuck.describe(process.pid)
         process.terminate()  # a launcher ends its ranks, which are in sessions of their own
         try:
             out, err = process.communicate(timeout=20)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
+        err += doing.encode()
     return code, out.decode(errors="replace"), err.decode(errors="replace")
 
 
@@ -157,7 +161,7 @@ def try_replay(trace, rank, number, recorded):
 
 
 def try_replays(name, program, options, inputs, folder, recorded):
-    """All ranks of one recording, in turns."""
+    """All ranks of one recording, in turns. True: all of them equal."""
     until = time.monotonic() + 60 * options.minutes if options.minutes else None
     found = {rank: [] for rank in range(program.ranks)}
     for number in range(options.replays):
@@ -170,9 +174,12 @@ def try_replays(name, program, options, inputs, folder, recorded):
         wrong = [what for what in outcomes if what]
         print(f"{name}: --inputs {inputs}: rank {rank}: {outcomes.count('')} of {len(outcomes)} equal"
               f"{'; ' + wrong[0] if wrong else ''}", flush=True)
+    return not any(what for outcomes in found.values() for what in outcomes)
 
 
 def try_program(name, program, options, folder):
+    """True: each replay was equal."""
+    all_equal = True
     env = {**program.env}
     seeded = {**env, "JOB_SEED": "5"}
     plain = run_job(program, folder / "plain", seeded)
@@ -200,7 +207,8 @@ def try_program(name, program, options, folder):
         print(f"{name}: recorded with --inputs {inputs}: exit {[end[0] for end in ends]}{alike}", flush=True)
         for line in said:
             print(f"  {line}")
-        try_replays(name, program, options, inputs, folder, "".join(texts))
+        all_equal &= try_replays(name, program, options, inputs, folder, "".join(texts))
+    return all_equal
 
 
 def main():
@@ -221,9 +229,13 @@ def main():
             print(f"{name}: skipped: {PYTHON} has no {program.package}")
             continue
         shutil.rmtree(folder / name, ignore_errors=True)
-        try_program(name, program, options, folder / name)
-    if not options.keep:
-        shutil.rmtree(folder, ignore_errors=True)
+        if try_program(name, program, options, folder / name):
+            if not options.keep:
+                shutil.rmtree(folder / name, ignore_errors=True)
+        else:
+            print(f"{name}: kept: {folder / name}", flush=True)
+    if not options.keep and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 #include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
+#include "preload/hooks/process/child_signal_hook.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -49,6 +50,7 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 
 DEJA_EXPORT int sigaction(int signal, const struct sigaction* action,
                           struct sigaction* old) noexcept {
+  if (IsChildSignal(signal, action)) return SetChildSignalAction(action, old);
   if (!IsWatched(signal)) return real_sigaction(signal, action, old);
   return SetProgramAction(signal, action, old);
 }

@@ -36,12 +36,20 @@ void After(Engine& engine, WaitCall& call) {
   engine.processes->AfterWait(call);
 }
 
+void AfterVain(Engine& engine, WaitCall& call) {
+  const ErrnoKeeper keep;
+  Guard guard;
+  engine.processes->AfterVainWait(call);
+}
+
 pid_t Wait(pid_t pid, int* status, int options, rusage* usage) {
   Engine* engine = EngineForChildren();
   if (engine == nullptr) return real_wait4(pid, status, options, usage);
   WaitCall call{pid, options, 0, 0};
   Before(*engine, call);
+  if (call.finds_nothing) return 0;
   call.result = real_wait4(call.pid, &call.status, options, usage);
+  if (call.result == 0) AfterVain(*engine, call);
   if (call.result <= 0) return call.result;
   After(*engine, call);
   if (status != nullptr) *status = call.status;
@@ -113,6 +121,10 @@ DEJA_EXPORT int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
   const pid_t asked = call.pid;
   // What a descriptor means is the kernel's matter.
   if (type == P_ALL || type == P_PID || type == P_PGID) Before(*engine, call);
+  if (call.finds_nothing) {
+    out = {};
+    return 0;
+  }
   // The engine may know which of several it must be.
   if (call.pid != asked) {
     type = call.pid > 0 ? P_PID : P_PGID;
@@ -120,6 +132,7 @@ DEJA_EXPORT int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
   }
   out.si_pid = 0;
   const int result = real_waitid(type, id, &out, options);
+  if (result == 0 && out.si_pid == 0) AfterVain(*engine, call);
   if (result != 0 || out.si_pid == 0) return result;
   call.result = out.si_pid;
   call.status = StatusOf(out);

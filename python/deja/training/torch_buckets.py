@@ -7,6 +7,7 @@ gradient's own address says where it is.)
 
 import collections
 import functools
+import os
 import weakref
 
 import torch
@@ -16,6 +17,8 @@ from deja.distributed import torch_operations
 
 _MOST_BYTES = 1 << 30  # of a model's gradients: torch tells how its buckets are divided by making others of zeros
 _FLOAT32 = 4
+
+_GLOO_VARIABLES = ("GLOO_SOCKET_IFNAME", "GLOO_DEVICE_TRANSPORT")
 
 _TRIES = 3  # to learn how a model's are: they may be divided again
 
@@ -28,9 +31,10 @@ _places = {}  # what places() says
 
 def install(module):
     """module: torch.nn.parallel.distributed. From then on every model is known."""
+    kind = module.DistributedDataParallel
+    _name_backends(kind)
     if engine.mode() != engine.RECORDING:
         return
-    kind = module.DistributedDataParallel
     make = kind.__init__
 
     @functools.wraps(make)
@@ -39,6 +43,23 @@ def install(module):
         _models.add(self)
 
     kind.__init__ = init
+
+
+def _name_backends(kind):
+    """What a model says of itself has the name of the program's backend, not that of Deja's group."""
+    tell = kind._get_ddp_logging_data
+
+    @functools.wraps(tell)
+    def logging_data(self):
+        data = tell(self)
+        if data.get("backend_name") == "deja_gloo":
+            data["backend_name"] = "gloo"
+            for name in _GLOO_VARIABLES:  # which torch adds for a group of that name
+                data.setdefault(name.lower(), os.environ.get(name, "N/A"))
+            data.setdefault("gloo_num_threads", torch.distributed.ProcessGroupGloo._Options()._threads)
+        return data
+
+    kind._get_ddp_logging_data = logging_data
 
 
 def watch():

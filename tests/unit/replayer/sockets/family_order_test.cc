@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <map>
 #include <memory>
 
@@ -33,6 +34,15 @@ class FamilyOrderTest : public testing::Test {
     transfer.result = bytes;
     rank_.Add(thread, transfer);
   }
+  void Fail(uint32_t thread, int error, bool sent) {
+    format::Transfer transfer;
+    transfer.connection = thread + 1;
+    transfer.direction = sent ? 1 : 0;
+    transfer.number = numbers_[thread]++;
+    transfer.result = -1;
+    transfer.error = static_cast<uint32_t>(error);
+    rank_.Add(thread, transfer);
+  }
   FamilyOrder& Order() {
     auto plan = ReplayPlan::Build(rank_, {[](uint32_t) { return CallKind::kOrdered; },
                                           [](uint32_t) { return false; }, api::InputKindOf});
@@ -46,6 +56,34 @@ class FamilyOrderTest : public testing::Test {
   std::unique_ptr<ReplayPlan> plan_;
   std::unique_ptr<FamilyOrder> order_;
 };
+
+TEST_F(FamilyOrderTest, ATransferThatMovedNothingIsFoundAtItsPlace) {
+  Move(0, 4, false);
+  Fail(0, ECONNRESET, false);
+  Move(1, 8, true);
+  Fail(1, EPIPE, true);
+  FamilyOrder& order = Order();
+  using format::TransferKind;
+  EXPECT_FALSE(order.FailureAt(0, TransferKind::kReceived, 0));
+  EXPECT_EQ(order.FailureAt(0, TransferKind::kReceived, 4), ECONNRESET);
+  EXPECT_FALSE(order.FailureAt(0, TransferKind::kSent, 0));
+  EXPECT_EQ(order.FailureAt(1, TransferKind::kSent, 8), EPIPE);
+  EXPECT_FALSE(order.IsNeverAnswered(0));
+}
+
+TEST_F(FamilyOrderTest, AnEndIsNoError) {
+  Move(0, 4, false);
+  Move(0, 0, false);
+  EXPECT_EQ(Order().FailureAt(0, format::TransferKind::kReceived, 4), 0);
+}
+
+TEST_F(FamilyOrderTest, APeerThatEndedBeforeItTookTheConnectionNeverAnswers) {
+  Move(0, 4, true);
+  Fail(0, ECONNRESET, false);
+  FamilyOrder& order = Order();
+  EXPECT_TRUE(order.IsNeverAnswered(0));
+  EXPECT_FALSE(order.IsNeverAnswered(1));
+}
 
 TEST_F(FamilyOrderTest, TheLaterAnswerGoesOnAfterTheEarlierOne) {
   Move(0, 4, false);

@@ -1,10 +1,12 @@
 """DataLoader in its ways, one process, unseeded.
 
-    loader_ways.py WAY
+    loader_ways.py WAY [SHARING]
 
-WAY: spawn, forkserver, persistent, unordered, dropped, dies, killed, raises, timeout, files, descriptors. Each prints
-what came in which order, and then draws: a process that took another number of messages draws something else.
+WAY: spawn, forkserver, persistent, unordered, dropped, dies, killed, crashes, victim, raises, timeout, files,
+descriptors. SHARING: files, descriptors. Each prints what came in which order, and then draws. A process that took
+another number of messages draws something else. victim: another program is to kill a worker.
 """
+import ctypes
 import itertools
 import os
 import random
@@ -38,7 +40,10 @@ class Dying(Noise):
                 raise ValueError(f"row {index}")
             if self.how == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
-            os._exit(7)
+            if self.how == "crashes":
+                ctypes.string_at(0)
+            if self.how == "dies":
+                os._exit(7)
         return super().__getitem__(index)
 
 
@@ -67,7 +72,7 @@ def dropped():
 
 def dies(how):
     try:
-        passes(DataLoader(Dying(how), batch_size=4, num_workers=2))
+        passes(DataLoader(Dying(how), batch_size=4, num_workers=2), 1000 if how == "victim" else 1)
     except (RuntimeError, ValueError) as error:
         print(str(error).splitlines()[-1].split("(")[0], flush=True)
 
@@ -75,6 +80,8 @@ def dies(how):
 def main():
     way = sys.argv[1]
     torch.set_num_threads(1)
+    if "files" in sys.argv[1:]:
+        torch.multiprocessing.set_sharing_strategy("file_system")
     if way in ("spawn", "forkserver"):
         passes(DataLoader(Noise(), batch_size=4, shuffle=True, num_workers=2, multiprocessing_context=way))
     elif way == "persistent":
@@ -86,12 +93,11 @@ def main():
         passes(DataLoader(Stream(), batch_size=4, num_workers=3, in_order=False))
     elif way == "dropped":
         dropped()
-    elif way in ("dies", "killed", "raises"):
+    elif way in ("dies", "killed", "crashes", "victim", "raises"):
         dies(way)
     elif way == "timeout":
         passes(DataLoader(Noise(), batch_size=4, num_workers=2, timeout=20))
     else:
-        torch.multiprocessing.set_sharing_strategy("file_system" if way == "files" else "file_descriptor")
         passes(DataLoader(Noise(), batch_size=4, shuffle=True, num_workers=2), 2)
     print(uuid.uuid4().hex, random.random(), torch.randn(1).item(), flush=True)
 

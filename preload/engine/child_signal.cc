@@ -1,0 +1,15 @@
+#include "preload/engine/child_signal.h"
+
+#include <csignal>
+
+namespace deja::preload {
+
+constinit std::atomic<void (*)(int)> g_child_signal_handler{nullptr};
+constinit thread_local bool t_child_signal_came __attribute__((tls_model("initial-exec"))) = false;
+
+void RunChildSignalHandler() {
+  auto* handler = g_child_signal_handler.load(std::memory_order_acquire);
+  if (handler != nullptr) handler(SIGCHLD);
+}
+
+}  // namespace deja::preload

@@ -1,0 +1,85 @@
+#include "preload/hooks/process/child_signal_hook.h"
+
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "common/runtime/errno_keeper.h"
+#include "preload/engine/child_signal.h"
+#include "preload/engine/engine.h"
+#include "preload/engine/process_calls.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
+
+namespace deja::preload {
+
+namespace {
+
+using Handler = void (*)(int);
+
+constinit RealFn<int (*)(int, const struct sigaction*, struct sigaction*)> real_sigaction{
+    "sigaction"};
+
+bool IsPlainHandler(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler != SIG_DFL &&
+         action.sa_handler != SIG_IGN;
+}
+
+bool IsOfInterpreter(Handler handler) {
+  const Guard guard;
+  void* checks = TryDlsym(RTLD_DEFAULT, "PyErr_CheckSignals");
+  Dl_info of_checks{};
+  Dl_info of_handler{};
+  return checks != nullptr && dladdr(checks, &of_checks) != 0 &&
+         dladdr(reinterpret_cast<void*>(handler), &of_handler) != 0 &&
+         of_checks.dli_fbase == of_handler.dli_fbase;
+}
+
+void OnChildSignal(int) {
+  const ErrnoKeeper keep;
+  const Engine* engine = EngineOfThisProcess();
+  // Python's own handlers run on the first thread.
+  const bool is_first = syscall(SYS_gettid) == syscall(SYS_getpid);
+  if (engine != nullptr && is_first) {
+    t_child_signal_came = true;
+    if (!engine->processes->OnChildSignal()) return;
+  }
+  RunChildSignalHandler();
+}
+
+}  // namespace
+
+bool IsChildSignal(int signal, const struct sigaction* action) {
+  if (signal != SIGCHLD) return false;
+  if (g_child_signal_handler.load(std::memory_order_acquire) != nullptr) return true;
+  return action != nullptr && IsPlainHandler(*action) && EngineOfThisProcess() != nullptr &&
+         IsOfInterpreter(action->sa_handler);
+}
+
+int SetChildSignalAction(const struct sigaction* action, struct sigaction* old) {
+  const Handler before = g_child_signal_handler.load(std::memory_order_acquire);
+  struct sigaction ours {};
+  struct sigaction was {};
+  Handler handler = nullptr;
+  if (action != nullptr) {
+    ours = *action;
+    if (IsPlainHandler(*action)) {
+      handler = action->sa_handler;
+      ours.sa_handler = &OnChildSignal;
+      g_child_signal_handler.store(handler, std::memory_order_release);
+    }
+  }
+  const int result = real_sigaction(SIGCHLD, action == nullptr ? nullptr : &ours, &was);
+  if (action != nullptr)
+    g_child_signal_handler.store(result == 0 ? handler : before, std::memory_order_release);
+  if (result == 0 && old != nullptr) {
+    *old = was;
+    if ((was.sa_flags & SA_SIGINFO) == 0 && was.sa_handler == &OnChildSignal)
+      old->sa_handler = before;
+  }
+  return result;
+}
+
+}  // namespace deja::preload

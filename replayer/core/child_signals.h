@@ -1,0 +1,40 @@
+// ChildSignals: SIGCHLD reaches the first thread of a program of Python where it did in the
+// recording (preload/engine/child_signal.h).
+//
+// Belongs to the session; constant in size. That thread alone changes it; others are ignored.
+#ifndef DEJA_REPLAYER_CORE_CHILD_SIGNALS_H_
+#define DEJA_REPLAYER_CORE_CHILD_SIGNALS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "replayer/plan/replay_plan.h"
+
+namespace deja::replayer {
+
+class ChildSignals {
+ public:
+  explicit ChildSignals(const ReplayPlan& plan);
+
+  // The recording says where it comes; the live signal is of no interest.
+  [[nodiscard]] bool AreRecorded() const { return are_recorded_; }
+
+  // The calling thread, recorded thread `recorded`, has made one of its counted events / is about
+  // to read a clock. The program's handler runs for each signal that had come by then.
+  void CountEvent(uint32_t recorded);
+  void CountReading(uint32_t recorded);
+
+ private:
+  void GiveDue();
+
+  const RecordedThread* thread_ = nullptr;  // null: none, but in calls that it ended
+  uint32_t recorded_ = kNone;
+  bool are_recorded_ = false;
+  size_t next_ = 0;
+  uint64_t events_ = 0;
+  uint64_t readings_ = 0;  // since the last of these
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_CORE_CHILD_SIGNALS_H_

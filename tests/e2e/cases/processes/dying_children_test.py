@@ -1,0 +1,51 @@
+"""A rank's children die: what they had done by then, and when their parent hears of it, is as in the recording."""
+import os
+import signal
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import harness  # noqa: E402
+
+REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
+PROGRAM = Path(__file__).resolve().parents[2] / "apps" / "python" / "dying_workers.py"
+
+
+class DyingChildren(harness.DejaTest):
+    def assertDiesAgain(self, how):
+        run = self.checked(self.record_single(sys.executable, PROGRAM, how))
+        self.assertIn("batch 1 of worker 1\n", run.stdout)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+    def test_a_worker_that_exits(self):
+        self.assertDiesAgain("exits")
+
+    def test_a_worker_that_is_killed(self):
+        self.assertDiesAgain("killed")
+
+    def test_a_worker_that_crashes(self):
+        self.assertDiesAgain("crashes")
+
+    def test_a_worker_that_is_killed_from_outside(self):
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, PROGRAM,
+                              "outside"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        first = [process.stdout.readline() for _ in range(12)]
+        os.kill(int(first[0].split()[1]), signal.SIGKILL)
+        rest, errors = process.communicate(timeout=harness.DEFAULT_TIMEOUT)
+        printed = "".join(line.decode() if isinstance(line, bytes) else line for line in [*first, rest])
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn(" -9 ", printed)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), printed, str(again))
+
+    def test_a_parent_that_asks_whether_it_has_ended(self):
+        self.assertDiesAgain("asked")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,76 @@
+// SIGCHLD comes where it came in the recording.
+#include "replayer/core/child_signals.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+
+#include "api/libc_table.h"
+#include "preload/engine/child_signal.h"
+#include "tests/unit/replayer/fake_rank.h"
+
+namespace deja::replayer {
+namespace {
+
+int g_came = 0;
+
+class ChildSignalsTest : public testing::Test {
+ protected:
+  ChildSignalsTest() {
+    g_came = 0;
+    preload::g_child_signal_handler.store([](int) { ++g_came; });
+    rank_.Thread(0, "0");
+  }
+  ~ChildSignalsTest() override { preload::g_child_signal_handler.store(nullptr); }
+  void Input(api::LibcApi api, int64_t result, int error = 0) {
+    format::Input input;
+    input.api = static_cast<uint32_t>(api);
+    input.key = api == api::LibcApi::ksigaction ? SIGCHLD : 5;
+    input.result = result;
+    input.error = static_cast<uint32_t>(error);
+    rank_.Add(0, input);
+  }
+  ChildSignals Signals() {
+    auto plan = ReplayPlan::Build(rank_, {[](uint32_t) { return CallKind::kOrdered; },
+                                          [](uint32_t) { return false; }, api::InputKindOf});
+    plan_ = std::move(*plan);
+    return ChildSignals(*plan_);
+  }
+
+  FakeRank rank_;
+  std::unique_ptr<ReplayPlan> plan_;
+};
+
+TEST_F(ChildSignalsTest, ItComesAfterTheEventsThatCameBeforeIt) {
+  Input(api::LibcApi::ksem_wait, 0);
+  Input(api::LibcApi::ksem_wait, 1);
+  Input(api::LibcApi::ksigaction, 0);
+  Input(api::LibcApi::ksem_wait, 2);
+  ChildSignals signals = Signals();
+  EXPECT_TRUE(signals.AreRecorded());
+  signals.CountEvent(0);
+  EXPECT_EQ(g_came, 0);
+  signals.CountEvent(1);  // another thread
+  EXPECT_EQ(g_came, 0);
+  signals.CountEvent(0);
+  EXPECT_EQ(g_came, 1);
+  signals.CountEvent(0);
+  EXPECT_EQ(g_came, 1);
+}
+
+TEST_F(ChildSignalsTest, ASignalThatEndedAWaitIsTheWaits) {
+  Input(api::LibcApi::kpoll, -1, EINTR);
+  ChildSignals signals = Signals();
+  EXPECT_TRUE(signals.AreRecorded());
+  signals.CountEvent(0);
+  EXPECT_EQ(g_came, 0);
+}
+
+TEST_F(ChildSignalsTest, ARecordingWithoutThemLeavesLiveOnes) {
+  Input(api::LibcApi::kpoll, 1);
+  EXPECT_FALSE(Signals().AreRecorded());
+}
+
+}  // namespace
+}  // namespace deja::replayer
