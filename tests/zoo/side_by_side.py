@@ -96,7 +96,7 @@ def main():
             dumps.mkdir()
             recorder = {"TORCH_FR_BUFFER_SIZE": "2000", "ZOO_DUMPS": str(dumps), "ZOO_SECONDS": str(options.seconds)}
             printed = launch([folder / "dumper.py", program], expected.get("args", []), expected, recorder,
-                             options.seconds + 5, data_in(folder))
+                             options.seconds + 90, data_in(folder))
             analyzer = Path(PYTHON).with_name("torchfrtrace")
             done = subprocess.run([analyzer, dumps, "--prefix", "nccl_trace_rank_"], capture_output=True, text=True, check=False)
             (options.out / f"{case}.fr.txt").write_text(

@@ -72,7 +72,8 @@ int64_t Now() {
 }
 
 Way& WayOf(Watch& watch, void* catcher, void* raiser) {
-  const size_t hash = (reinterpret_cast<size_t>(catcher) >> 4) * 31 + (reinterpret_cast<size_t>(raiser) >> 4);
+  const size_t hash =
+      (reinterpret_cast<size_t>(catcher) >> 4) * 31 + (reinterpret_cast<size_t>(raiser) >> 4);
   return watch.ways[hash % watch.ways.size()];
 }
 
@@ -113,11 +114,13 @@ void Tell(Watch& watch, void* exception, void* traceback) {
   if (IsAllowed(watch, WayOf(watch, catcher, raiser), catcher, raiser)) {
     void *type, *value, *trace;
     py.PyErr_Fetch(&type, &value, &trace);
-    void* said = py.PyObject_CallFunctionObjArgs(watch.tell, traceback, At<void*>(exception, py.type),
-                                                 At<void*>(exception, py.args), nullptr);
+    void* said =
+        py.PyObject_CallFunctionObjArgs(watch.tell, traceback, At<void*>(exception, py.type),
+                                        At<void*>(exception, py.args), nullptr);
     // Other threads have run meanwhile.
     Way& way = WayOf(watch, catcher, raiser);
-    if (said != nullptr && py.PyObject_IsTrue(said) == 1 && IsOf(way, catcher, raiser) && !way.is_ignored)
+    if (said != nullptr && py.PyObject_IsTrue(said) == 1 && IsOf(way, catcher, raiser) &&
+        !way.is_ignored)
       way.is_ignored = keeps_codes = true;
     if (said != nullptr) py.Py_DecRef(said);
     py.PyErr_Restore(type, value, trace);
@@ -146,8 +149,8 @@ void Die(Watch& watch, void* exception) {
   if (original != nullptr) original(exception);
 }
 
-// What replaces a deallocator. An exception that was raised while another one was handled keeps that
-// one: such a chain may be longer than the stack.
+// What replaces a deallocator. An exception that was raised while another one was handled keeps
+// that one: such a chain may be longer than the stack.
 void OnDeath(void* exception) {
   Watch& watch = *g_watch;
   if (t_depth >= kDeepest) {
@@ -185,7 +188,8 @@ DEJA_EXPORT void deja_impl_watch_exceptions(const deja_exception_layout* layout,
     watch->originals.emplace_back(types[i], At<Dealloc>(types[i], layout->dealloc));
   std::sort(watch->originals.begin(), watch->originals.end());
   g_watch = watch;
-  for (const auto& [type, original] : watch->originals) At<Dealloc>(type, layout->dealloc) = &OnDeath;
+  for (const auto& [type, original] : watch->originals)
+    At<Dealloc>(type, layout->dealloc) = &OnDeath;
 }
 
 DEJA_EXPORT void deja_impl_exceptions_end() {

@@ -17,13 +17,13 @@ extern "C" {
 /* Where the objects of an interpreter have what, in bytes, and functions of its C API by their
  * names there. */
 typedef struct {
-  uint64_t type;       /* in any object */
-  uint64_t base;       /* in a type: the type that it inherits from */
-  uint64_t dealloc;    /* in a type */
-  uint64_t args;       /* in an exception */
-  uint64_t traceback;  /* in an exception */
-  uint64_t next;       /* in a traceback */
-  uint64_t frame;      /* in a traceback */
+  uint64_t type;      /* in any object */
+  uint64_t base;      /* in a type: the type that it inherits from */
+  uint64_t dealloc;   /* in a type */
+  uint64_t args;      /* in an exception */
+  uint64_t traceback; /* in an exception */
+  uint64_t next;      /* in a traceback */
+  uint64_t frame;     /* in a traceback */
   void (*PyErr_Fetch)(void** type, void** value, void** traceback);
   void (*PyErr_Restore)(void* type, void* value, void* traceback);
   void* (*PyObject_CallFunctionObjArgs)(void* callable, ...);
