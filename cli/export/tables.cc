@@ -116,8 +116,8 @@ Status ExportJson(const ExportSource& source, const std::string& path) {
       value["parts"].push_back(PartJson(source, part, one.is_transfer));
     file.Write((i == 0 ? "\n" : ",\n") + JsonText(value));
   }
-  file.Write("],\n\"check\":" + JsonText(CheckJson(source.report, source.trace, job.ranks.size())) +
-             "}\n");
+  file.Write("],\n\"check\":" +
+             JsonText(CheckJson(source.report, {source.trace, job.ranks.size()})) + "}\n");
   return file.Finish();
 }
 
