@@ -190,6 +190,10 @@ class Attempts(harness.DejaTest):
         self.port = harness.free_port()
         self.attempt(0)
         self.attempt(1, "--fixed")
+        info = self.checked(self.deja("info", self.trace_path())).stdout
+        self.assertIn("\nranks    4 of 4, 2 attempts, level digest", info)
+        self.assertIn("\nrank 3 (attempt 0): ", info)
+        self.assertIn("\nrank 3 (attempt 1): exit 0\n", info)
         last = self.checked(self.deja("check", self.trace_path()))
         self.assertIn("nothing found in 4 ranks", last.stdout)
         self.assertIn("note: attempt 0, before the last one: order: rank 1 made one AllGather float32[1] more", last.stdout)
