@@ -117,7 +117,7 @@ def main():
             (options.out / f"{case}.fr.txt").write_text(
                 f"{len(list(dumps.iterdir()))} dumps, exit {done.returncode}\n{done.stdout}{done.stderr}\n{printed}")
             printed = launch([program], expected.get("args", []), expected, {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
-                             options.seconds, data_in(folder))
+                             options.seconds + 45, data_in(folder))
             (options.out / f"{case}.detail.txt").write_text(printed)
             print(case, flush=True)
 
