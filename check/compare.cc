@@ -111,7 +111,8 @@ std::map<std::tuple<InputKind, std::string, size_t>, const InputSeen*> ReadsUnti
   std::map<std::tuple<InputKind, std::string, size_t>, const InputSeen*> reads;
   std::map<std::pair<InputKind, std::string>, size_t> counts;
   for (const InputSeen& input : rank.seen.inputs) {
-    const bool tells = input.kind != InputKind::kClock && input.kind != InputKind::kStore;
+    const bool tells = input.kind != InputKind::kClock && input.kind != InputKind::kStore &&
+                       input.kind != InputKind::kCaught;
     if (tells && input.time_ns <= time_ns)
       reads[{input.kind, input.name, counts[{input.kind, input.name}]++}] = &input;
   }

@@ -136,6 +136,20 @@ void SeenGatherer::OnLook(const Fields& fields, uint64_t time_ns) {
   Add(std::move(input));
 }
 
+void SeenGatherer::OnCaught(const Fields& fields, uint64_t time_ns) {
+  const Site raised = SiteIn(fields["raised"]);
+  const Site caught = SiteIn(fields["caught"]);
+  InputSeen input;
+  input.kind = InputKind::kCaught;
+  input.name = Unquoted(fields["error"]);
+  const std::string text = Unquoted(fields["text"]);
+  if (!text.empty()) input.name += ": " + text;
+  if (!raised.empty()) input.shown = " at " + check::Describe({raised.front()});
+  if (!caught.empty()) input.shown += ", caught at " + check::Describe({caught.front()});
+  input.time_ns = time_ns;
+  Add(std::move(input));
+}
+
 bool SeenGatherer::OnNote(std::string_view text, uint64_t time_ns, NextCall& next) {
   if (text.substr(0, kPrefix.size()) != kPrefix) return false;
   text.remove_prefix(kPrefix.size());
@@ -167,6 +181,8 @@ bool SeenGatherer::OnNote(std::string_view text, uint64_t time_ns, NextCall& nex
                          fields["trains"] == "1", Digest(fields["digest"]), at("at"), time_ns});
   } else if (kind == "looked") {
     OnLook(fields, time_ns);
+  } else if (kind == "caught") {
+    OnCaught(fields, time_ns);
   } else if (kind == "pass") {
     Keep(seen_.passes, {static_cast<uint32_t>(number("loader")), number("passed"),
                         number("batches"), at("at"), time_ns});

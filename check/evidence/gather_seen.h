@@ -49,6 +49,7 @@ class SeenGatherer {
   static Site SiteIn(std::string_view text);
   uint32_t SiteOf(std::string_view text);
   void OnLook(const Fields& fields, uint64_t time_ns);
+  void OnCaught(const Fields& fields, uint64_t time_ns);
 
   Seen& seen_;
   std::function<uint32_t(const Site&)> number_of_;

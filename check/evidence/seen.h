@@ -97,10 +97,10 @@ struct SocketSeen {
   uint64_t time_ns = 0;
 };
 
-// kLook: whether a file is there.
-enum class InputKind : uint8_t { kFile, kFolder, kLook, kStore, kEntropy, kClock };
+// kLook: whether a file is there. kCaught: an exception, which the program has caught.
+enum class InputKind : uint8_t { kFile, kFolder, kLook, kStore, kEntropy, kClock, kCaught };
 
-// Something that the program read.
+// Something that the program read, or that happened to it.
 struct InputSeen {
   InputKind kind = InputKind::kFile;
   std::string name;  // path, key, clock

@@ -176,6 +176,7 @@ class Summarizer {
     if (gathered->is_grouped && !gathered->is_torch)
       grouped_[event.thread].emplace_back(enter.comm, enter.comm_seq);
     for (const format::Tensor& tensor : enter.inputs) Digest(*gathered, tensor, true);
+    if (!early_.empty()) TakeEarly(enter, *gathered);
     if (const int peer = info->Find(Role::kPeer); peer >= 0 && HasArgument(enter, peer))
       gathered->call.peer = static_cast<int32_t>(enter.args[static_cast<size_t>(peer)]);
     if (const int tag = info->Find(Role::kInt); tag >= 0 && HasArgument(enter, tag))
@@ -268,15 +269,23 @@ class Summarizer {
     for (const format::Tensor& tensor : results.outputs) {
       const bool aborted = tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted);
       if (aborted) gathered->call.flags |= kFailed;
-      if (!aborted) Digest(*gathered, tensor, ReadsParameter(*gathered, tensor.param));
+      if (aborted) continue;
+      if (gathered->is_entered)
+        Digest(*gathered, tensor, ReadsParameter(*gathered, tensor.param));
+      else
+        early_[{results.comm, results.comm_seq}].push_back(tensor);
     }
   }
 
-  // Results of device buffers are also what was read. Their call comes first, but for one whose
-  // thread's batch is written later. What such a call has read counts as written, and as unknown
-  // once there are two.
+  // Results that were written before the batch of the thread that made the call.
+  void TakeEarly(const format::CallEnter& enter, Gathered& gathered) {
+    const auto early = early_.extract({enter.comm, enter.comm_seq});
+    if (early.empty()) return;
+    for (const format::Tensor& tensor : early.mapped())
+      Digest(gathered, tensor, ReadsParameter(gathered, tensor.param));
+  }
+  // Results of device buffers are also what was read.
   bool ReadsParameter(const Gathered& gathered, uint32_t param) const {
-    if (!gathered.is_entered) return false;
     const api::ApiInfo* info = api::FindApi(summary_.signatures[gathered.call.signature].api);
     return info != nullptr && param < info->param_count && IsInput(info->params[param].role);
   }
@@ -584,10 +593,11 @@ class Summarizer {
   std::unordered_map<uint32_t, uint32_t> sites_of_stacks_;
   std::map<Site, uint32_t> site_numbers_;
   std::map<Signature, uint32_t> signature_numbers_;
-  std::array<uint32_t, 61> recent_signatures_{};     // numbers, by what is cheap to tell apart
-  std::map<uint32_t, CommSummary> created_;          // by number + 1
-  std::map<uint32_t, Numbered<Gathered>> calls_;     // the same
-  std::map<uint32_t, std::vector<OpenEnter>> open_;  // by thread
+  std::array<uint32_t, 61> recent_signatures_{};  // numbers, by what is cheap to tell apart
+  std::map<uint32_t, CommSummary> created_;       // by number + 1
+  std::map<uint32_t, Numbered<Gathered>> calls_;  // the same
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<format::Tensor>> early_;  // by call
+  std::map<uint32_t, std::vector<OpenEnter>> open_;                             // by thread
   std::map<std::pair<uint32_t, uint64_t>, Work> works_;
   std::map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> grouped_;
   StepTimes steps_;

@@ -325,7 +325,7 @@ bool IsSound(RankSummary& summary) {
   }
   for (const OpenCall& call : summary.open) sound = sound && call.site < sites;
   for (const InputSeen& input : summary.seen.inputs)
-    sound = sound && input.kind <= InputKind::kClock;
+    sound = sound && input.kind <= InputKind::kCaught;
   summary.seen.ForEachSite([&](uint32_t& site) { sound = sound && site < sites; });
   return sound;
 }

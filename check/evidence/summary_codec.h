@@ -16,7 +16,7 @@
 namespace deja::check {
 
 // To be raised with each change of a summary's fields or of what they mean.
-inline constexpr uint32_t kSummaryRevision = 1;
+inline constexpr uint32_t kSummaryRevision = 2;
 
 std::string EncodeSummary(const RankSummary& summary);
 // False: the bytes are no summary of this revision; `summary` is then of no use.

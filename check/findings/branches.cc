@@ -55,8 +55,19 @@ const char* Verb(InputKind kind) {
       return "drew from";
     case InputKind::kClock:
       return "read";
+    case InputKind::kCaught:
+      return "raised";
   }
   return "read";
+}
+
+// "3 ms", "2.5 s"
+std::string DurationText(uint64_t ns) {
+  constexpr double kNsOfMs = 1e6;
+  constexpr double kNsOfSecond = 1e9;
+  const auto value = static_cast<double>(ns);
+  if (value < kNsOfSecond) return fmt::format("{:.0f} ms", value / kNsOfMs);
+  return fmt::format("{:.1f} s", value / kNsOfSecond);
 }
 
 class Brancher {
@@ -68,6 +79,8 @@ class Brancher {
     const RankSummary* a = RankNumbered(job_, finding_.blamed.front());
     const RankSummary* b = RankNumbered(job_, finding_.waiting.front());
     if (a == nullptr || b == nullptr) return;
+    AddCaught(*a, *b);
+    AddCaught(*b, *a);
     AddPasses(*a, *b);
     AddReads(*a, *b);
   }
@@ -88,6 +101,23 @@ class Brancher {
     return {begin, end};
   }
 
+  // Exceptions that one rank has caught and the other has not, the last ones before the difference.
+  // A call that was left out may show many calls later, so also those before the last common call.
+  void AddCaught(const RankSummary& a, const RankSummary& b) {
+    constexpr size_t kShown = 2;
+    const uint64_t end = WindowOf(a).second;
+    const Reads of_b = ReadsBetween(b, 0, ~uint64_t{0});
+    size_t shown = 0;
+    for (auto input = a.seen.inputs.rbegin(); input != a.seen.inputs.rend(); ++input) {
+      if (input->kind != InputKind::kCaught || input->time_ns > end || shown == kShown) continue;
+      const auto other = of_b.find({input->kind, input->name});
+      if (other != of_b.end() && other->second->shown == input->shown) continue;
+      finding_.evidence.push_back(fmt::format("rank {} raised {}{}, {} before", a.rank, input->name,
+                                              input->shown, DurationText(end - input->time_ns)));
+      ++shown;
+    }
+  }
+
   void AddReads(const RankSummary& a, const RankSummary& b) {
     const auto [begin_a, end_a] = WindowOf(a);
     const auto [begin_b, end_b] = WindowOf(b);
@@ -99,6 +129,7 @@ class Brancher {
       // What they drew and what time it was before they had anything in common says nothing.
       if (own && (begin_a == 0 || begin_b == 0)) return;
       for (const auto& [key, input] : of_a) {
+        if (key.first == InputKind::kCaught) continue;
         const bool is_own = key.first == InputKind::kClock || key.first == InputKind::kEntropy;
         if (is_own != own || shown == kShown) continue;
         const auto other = of_b.find(key);

@@ -89,13 +89,20 @@ class TransferMatcher {
     });
   }
 
+  // Calls that were refused on both sides are no message.
+  bool AreGivenUp(int64_t from, const Transfer& send, int64_t to, const Transfer& receive) {
+    return send.Is(kFailed) && receive.Is(kFailed) && job_.RankOf(members_[from]).end.Well() &&
+           job_.RankOf(members_[to]).end.Well();
+  }
+
   std::optional<Finding> MatchChannel(int64_t from, int64_t to, const Channel& channel) {
     if (members_.count(from) == 0 || members_.count(to) == 0) return std::nullopt;
     const size_t pairs = std::min(channel.sends.size(), channel.receives.size());
     for (size_t i = 0; i < pairs; ++i) {
       const Signature& sent = job_.signatures[channel.sends[i]->signature];
       const Signature& received = job_.signatures[channel.receives[i]->signature];
-      if (sent.dtype != received.dtype || sent.count != received.count)
+      const bool fits = sent.dtype == received.dtype && sent.count == received.count;
+      if (!fits && !AreGivenUp(from, *channel.sends[i], to, *channel.receives[i]))
         return Unequal(from, to, *channel.sends[i], *channel.receives[i], i);
     }
     return channel.sends.size() == channel.receives.size() ? std::nullopt

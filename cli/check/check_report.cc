@@ -18,9 +18,10 @@ std::string ShellWord(const std::string& word) {
   return quoted + "'";
 }
 
-std::string CommandText(std::string text, const std::string& trace) {
+std::string CommandText(std::string text, const CheckedTrace& trace) {
   const size_t run = text.find(" RUN");
-  if (run != std::string::npos) text.replace(run + 1, 3, ShellWord(trace));
+  if (run != std::string::npos) text.replace(run + 1, 3, ShellWord(trace.path));
+  if (trace.attempt) text += fmt::format(" --attempt {}", *trace.attempt);
   return "deja " + text;
 }
 
@@ -33,7 +34,7 @@ std::string StepText(uint64_t step) {
   return step == check::kNoStep ? "" : fmt::format(", step {}", step);
 }
 
-void AddFinding(const check::Finding& finding, const std::string& title, const std::string& trace,
+void AddFinding(const check::Finding& finding, const std::string& title, const CheckedTrace& trace,
                 std::vector<std::string>& lines) {
   const auto add = [&](std::string_view label, const std::string& text) {
     lines.push_back(fmt::format("  {:<10} {}", label, text));
@@ -67,7 +68,7 @@ nlohmann::json SideJson(const check::Side& side) {
   return json;
 }
 
-nlohmann::json FindingJson(const check::Finding& finding, const std::string& trace) {
+nlohmann::json FindingJson(const check::Finding& finding, const CheckedTrace& trace) {
   nlohmann::json json = {{"kind", check::NameOf(finding.kind)},
                          {"sentence", finding.sentence},
                          {"ranks", finding.blamed},
@@ -92,8 +93,11 @@ nlohmann::json FindingJson(const check::Finding& finding, const std::string& tra
 
 }  // namespace
 
-std::vector<std::string> CheckLines(const check::Report& report, const std::string& trace,
-                                    size_t ranks) {
+std::string ShortLine(const check::Finding& finding) {
+  return fmt::format("{}: {}", check::NameOf(finding.kind), finding.sentence);
+}
+
+std::vector<std::string> CheckLines(const check::Report& report, const CheckedTrace& trace) {
   std::vector<std::string> lines;
   for (size_t i = 0; i < report.findings.size(); ++i) {
     if (i > 0) lines.emplace_back();
@@ -101,14 +105,15 @@ std::vector<std::string> CheckLines(const check::Report& report, const std::stri
                lines);
   }
   if (report.findings.empty())
-    lines.push_back(fmt::format("nothing found in {} rank{}{}", ranks, ranks == 1 ? "" : "s",
+    lines.push_back(fmt::format("nothing found in {} rank{}{}", trace.ranks,
+                                trace.ranks == 1 ? "" : "s",
                                 report.is_damaged ? ", as far as they are there" : ""));
   for (const std::string& note : report.notes) lines.push_back("note: " + note);
   return lines;
 }
 
-nlohmann::json CheckJson(const check::Report& report, const std::string& trace, size_t ranks) {
-  nlohmann::json json = {{"ranks", ranks},
+nlohmann::json CheckJson(const check::Report& report, const CheckedTrace& trace) {
+  nlohmann::json json = {{"ranks", trace.ranks},
                          {"damaged", report.is_damaged},
                          {"findings", nlohmann::json::array()},
                          {"notes", report.notes}};

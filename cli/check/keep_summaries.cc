@@ -52,7 +52,7 @@ Result<std::vector<format::RankFolder>> FoldersOf(const std::string& path,
                             "it first",
                             kOperation, path));
   std::vector<std::string> notes;
-  std::vector<format::RankFolder> folders = LastAttempt(*trace, notes);
+  std::vector<format::RankFolder> folders = FoldersOfAttempt(*trace, LastAttempt(*trace), notes);
   if (ranks.empty()) return folders;
   std::vector<format::RankFolder> wanted;
   for (const uint32_t rank : ranks) {

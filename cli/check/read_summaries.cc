@@ -74,24 +74,28 @@ void NoteUnused(const std::map<std::string, std::vector<uint32_t>>& unused,
 
 }  // namespace
 
-std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
-                                            std::vector<std::string>& notes) {
+uint32_t LastAttempt(const format::Trace& trace) {
   uint32_t last = 0;
   for (const format::RankFolder& folder : trace.ranks()) last = std::max(last, folder.attempt);
+  return last;
+}
+
+std::vector<format::RankFolder> FoldersOfAttempt(const format::Trace& trace, uint32_t attempt,
+                                                 std::vector<std::string>& notes) {
   std::vector<format::RankFolder> folders;
   std::set<uint32_t> others;
   for (const format::RankFolder& folder : trace.ranks()) {
-    if (folder.attempt == last)
+    if (folder.attempt == attempt)
       folders.push_back(folder);
     else
       others.insert(folder.rank);
   }
   for (const format::RankFolder& folder : folders) others.erase(folder.rank);
   const std::vector<uint32_t> numbers(others.begin(), others.end());
-  if (!numbers.empty())
+  if (!numbers.empty() && attempt == LastAttempt(trace))
     notes.push_back(
         fmt::format("{}: not in attempt {}, the last one, which is the one that is checked",
-                    check::RanksText(numbers), last));
+                    check::RanksText(numbers), attempt));
   return folders;
 }
 
@@ -103,7 +107,14 @@ Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder
   size_t count = 0;
   std::vector<std::string> unread;
   std::map<std::string, std::vector<uint32_t>> unused;
-  const std::vector<format::RankFolder> folders = LastAttempt(**trace, read.notes);
+  read.attempt = options.attempt == kLastAttempt ? LastAttempt(**trace)
+                                                 : static_cast<uint32_t>(options.attempt);
+  const std::vector<format::RankFolder> folders =
+      FoldersOfAttempt(**trace, read.attempt, read.notes);
+  if (folders.empty() && !(*trace)->ranks().empty())
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{}: {}: no rank has an attempt {}; the last one is {}",
+                            options.operation, path, read.attempt, LastAttempt(**trace)));
   const size_t ranks = std::max<size_t>(folders.size(), 1);
   check::Trimmer trimmer(std::max(options.window, options.window_of_all / ranks),
                          OwnOf(options, ranks));

@@ -1,4 +1,4 @@
-// ReadSummaries: what the check keeps of each rank of a trace, of its last attempt.
+// ReadSummaries: what the check keeps of each rank of a trace, of one attempt.
 //
 // Ranks are read on all processors, and put together in their order; a few are open at a time. A
 // summary that lies beside a rank's recording is taken instead (check/evidence/summary_file.h).
@@ -25,10 +25,14 @@ struct TraceSummaries {
   std::vector<std::string> notes;  // what was left out, and why
   bool is_damaged = false;         // ranks could not be read
   size_t from_kept = 0;            // ranks whose summaries were taken
+  uint32_t attempt = 0;            // the one that was read
 };
+
+inline constexpr int kLastAttempt = -1;
 
 struct ReadSummariesOptions {
   const char* operation = "checking";  // for progress and errors
+  int attempt = kLastAttempt;
   // Calls of a communicator that are kept in any case (check/evidence/trim.h).
   size_t window = check::Trimmer::kWindow;
   // If not 0: of all ranks together. A rank's window is its part of them where that is larger.
@@ -51,10 +55,12 @@ struct ReadSummariesOptions {
 Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder& places,
                                      const ReadSummariesOptions& options);
 
-// The ranks of the last attempt. Ranks that have no part in it are left out and noted: their
+// The number of the last attempt of any rank.
+uint32_t LastAttempt(const format::Trace& trace);
+// The ranks of an attempt. Ranks that have no part in the last one are left out and noted. Their
 // earlier calls do not belong to the last calls of the others.
-std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
-                                            std::vector<std::string>& notes);
+std::vector<format::RankFolder> FoldersOfAttempt(const format::Trace& trace, uint32_t attempt,
+                                                 std::vector<std::string>& notes);
 
 }  // namespace deja::cli
 

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +32,7 @@ struct CheckOptions {
   bool summarize = false;
   std::vector<std::string> ranks;
   std::vector<std::string> binaries;
+  int attempt = kLastAttempt;
 };
 CheckOptions g_check_options;
 
@@ -46,12 +49,19 @@ void AddCheckOptions(CLI::App& app) {
                  "A recording that was resumed from a checkpoint of TRACE: whether it goes on as "
                  "TRACE did")
       ->excludes(second);
+  app.add_option("--attempt", g_check_options.attempt,
+                 "The attempt of restarted ranks to check (default: the last; earlier ones are "
+                 "summed up in notes)")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(second)
+      ->excludes("--resumed");
   CLI::Option* summarize =
       app.add_flag("--summarize", g_check_options.summarize,
                    "Leave a summary beside each rank's recording: checks that follow take it and "
                    "need not read the recording. TRACE may be the folder of one rank")
           ->excludes(second)
-          ->excludes("--resumed");
+          ->excludes("--resumed")
+          ->excludes("--attempt");
   app.add_option("--ranks", g_check_options.ranks,
                  "Summarize these ranks of the trace: \"3\", \"0-7\" (default: all)")
       ->delimiter(',')
@@ -59,10 +69,12 @@ void AddCheckOptions(CLI::App& app) {
   AddBinariesOption(app, g_check_options.binaries);
 }
 
-Result<TraceSummaries> SummariesOf(const std::string& path, check::PlaceFinder& places) {
+Result<TraceSummaries> SummariesOf(const std::string& path, check::PlaceFinder& places,
+                                   int attempt) {
   // Two runs are compared number by number.
   const bool is_one = g_check_options.second.empty() && g_check_options.resumed.empty();
   ReadSummariesOptions options;
+  options.attempt = attempt;
   options.window = is_one ? check::Trimmer::kWindow : SIZE_MAX;
   options.own_of_all = is_one ? kOwnTimes : 0;
   // Places in summaries were named without these binaries.
@@ -75,7 +87,7 @@ Result<check::Report> ReportOf(TraceSummaries first, check::PlaceFinder& places)
   const std::string& other =
       g_check_options.resumed.empty() ? g_check_options.second : g_check_options.resumed;
   if (other.empty()) return check::Check(check::Job(std::move(first.ranks)));
-  auto second = SummariesOf(other, places);
+  auto second = SummariesOf(other, places, kLastAttempt);
   if (!second) return tl::unexpected(second.error());
   const check::Job a(std::move(first.ranks));
   const check::Job b(std::move(second->ranks));
@@ -84,6 +96,40 @@ Result<check::Report> ReportOf(TraceSummaries first, check::PlaceFinder& places)
   report.notes.insert(report.notes.end(), second->notes.begin(), second->notes.end());
   report.is_damaged = second->is_damaged;
   return report;
+}
+
+// How an attempt ended in which nothing is found: "rank 1 exit 1, ValueError: …; ranks 0,2
+// SIGTERM".
+std::string EndsText(const std::vector<check::RankSummary>& ranks) {
+  std::map<std::string, std::vector<uint32_t>> ends;
+  for (const check::RankSummary& rank : ranks) ends[rank.end.Describe()].push_back(rank.rank);
+  std::string text;
+  for (const auto& [end, of] : ends)
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", check::RanksText(of), end);
+  return text;
+}
+
+// What is found in the attempts before `last`: a note and an object of JSON for each.
+nlohmann::json CheckEarlier(uint32_t last, check::PlaceFinder& places,
+                            std::vector<std::string>& notes) {
+  nlohmann::json attempts = nlohmann::json::array();
+  for (uint32_t attempt = 0; attempt < last; ++attempt) {
+    auto summaries = SummariesOf(g_check_options.trace, places, static_cast<int>(attempt));
+    if (!summaries) {
+      notes.push_back(fmt::format("attempt {}: {}", attempt, summaries.error().message));
+      continue;
+    }
+    const CheckedTrace trace{g_check_options.trace, summaries->ranks.size(), attempt};
+    const std::string ends = EndsText(summaries->ranks);
+    const check::Report report = check::Check(check::Job(std::move(summaries->ranks)));
+    attempts.push_back(CheckJson(report, trace));
+    attempts.back()["attempt"] = attempt;
+    const std::string found =
+        report.findings.empty() ? "nothing found; " + ends : ShortLine(report.findings.front());
+    notes.push_back(fmt::format("attempt {}, before the last one: {}; `deja check --attempt {}`",
+                                attempt, found, attempt));
+  }
+  return attempts;
 }
 
 int RunSummarize(const Context& context, check::PlaceFinder& places) {
@@ -112,25 +158,33 @@ int RunCheck(const Context& context) {
   for (const std::string& directory : g_check_options.binaries) symbolizer.AddDirectory(directory);
   CheckPlaces places(symbolizer);
   if (g_check_options.summarize) return RunSummarize(context, places);
-  auto summaries = SummariesOf(g_check_options.trace, places);
+  auto summaries = SummariesOf(g_check_options.trace, places, g_check_options.attempt);
   if (!summaries) return FailWith(summaries.error());
   const size_t ranks = summaries->ranks.size();
   const bool is_damaged = summaries->is_damaged;
   const size_t from_kept = summaries->from_kept;
   const std::vector<std::string> notes = summaries->notes;
+  const uint32_t attempt = summaries->attempt;
   auto made = ReportOf(std::move(*summaries), places);
   if (!made) return FailWith(made.error());
   check::Report& report = *made;
   report.notes.insert(report.notes.end(), notes.begin(), notes.end());
   report.is_damaged = report.is_damaged || is_damaged;
+  CheckedTrace trace{g_check_options.trace, ranks};
+  nlohmann::json earlier = nlohmann::json::array();
+  if (g_check_options.attempt != kLastAttempt)
+    trace.attempt = attempt;
+  else if (g_check_options.second.empty() && g_check_options.resumed.empty())
+    earlier = CheckEarlier(attempt, places, report.notes);
   if (context.json) {
-    nlohmann::json json = CheckJson(report, g_check_options.trace, ranks);
+    nlohmann::json json = CheckJson(report, trace);
     json["summaries"] = from_kept;
+    json["attempt"] = attempt;
+    if (!earlier.empty()) json["earlier_attempts"] = std::move(earlier);
     PrintJson(json);
   } else {
     const Pager pager(true);
-    for (const std::string& line : CheckLines(report, g_check_options.trace, ranks))
-      PrintLine(line);
+    for (const std::string& line : CheckLines(report, trace)) PrintLine(line);
   }
   if (!report.findings.empty()) return kExitDiverged;
   return report.is_damaged ? kExitDataLoss : kExitOk;
@@ -149,6 +203,8 @@ const Command kCheckCommand = {
     "  deja check whole.deja --resumed rest.deja  does the resumed run go on as the whole one "
     "did?\n"
     "  deja check run.deja --binaries build/bin    name source lines with these binaries\n"
+    "  deja check run.deja --attempt 0             what ended the first attempt of a restarted "
+    "job\n"
     "  deja check --summarize run.deja --ranks 0-7  leave summaries, on the ranks' own node\n",
     false,
     AddCheckOptions,

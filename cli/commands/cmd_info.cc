@@ -153,10 +153,10 @@ std::string GivenUpText(const CommSummary& comm) {
   return text;
 }
 
-void PrintRank(const RankRow& row) {
+// `is_restarted`: there are several attempts in the trace.
+void PrintRank(const RankRow& row, bool is_restarted) {
   const format::Footer& totals = row.reader->totals();
-  std::string attempt =
-      row.folder.attempt == 0 ? "" : fmt::format(" (attempt {})", row.folder.attempt);
+  const std::string attempt = is_restarted ? fmt::format(" (attempt {})", row.folder.attempt) : "";
   PrintLine(fmt::format("rank {}{}: {}", row.folder.rank, attempt, row.ended));
   std::string facts = fmt::format("  {} events, {} step{}", HumanCount(totals.events),
                                   HumanCount(totals.steps), totals.steps == 1 ? "" : "s");
@@ -200,6 +200,12 @@ void PrintRank(const RankRow& row) {
   if (!row.damage.empty()) PrintLine("  DAMAGED: " + row.damage);
 }
 
+uint32_t LastAttemptOf(const std::vector<RankRow>& rows) {
+  uint32_t last = 0;
+  for (const RankRow& row : rows) last = std::max(last, row.folder.attempt);
+  return last;
+}
+
 void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   const format::TraceHeader& header = rows.front().reader->header();
   uint64_t bytes = 0;
@@ -209,7 +215,9 @@ void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
     PrintLine(fmt::format("{:<8} {}", fact.name, fact.value));
   size_t present = 0;
   for (const RankRow& row : rows) present += row.folder.attempt == 0 ? 1 : 0;
-  PrintLine(fmt::format("ranks    {} of {}, level {}, {} on disk", present, header.world_size,
+  const uint32_t attempts = LastAttemptOf(rows) + 1;
+  PrintLine(fmt::format("ranks    {} of {}, {}level {}, {} on disk", present, header.world_size,
+                        attempts == 1 ? "" : fmt::format("{} attempts, ", attempts),
                         LevelName(header.level), HumanBytes(bytes)));
   PrintLine("");
 }
@@ -306,7 +314,8 @@ int RunInfo(const Context& context) {
   }
   const Pager pager(true);
   PrintJob(**trace, rows);
-  for (const RankRow& row : rows) PrintRank(row);
+  const uint32_t last = LastAttemptOf(rows);
+  for (const RankRow& row : rows) PrintRank(row, last != 0);
   if (g_info_options.packages) PrintPackages(*rows.front().reader);
   if (!uneven.empty()) PrintLine("");
   for (const CommStanding& comm : uneven) PrintLine(comm.Describe());

@@ -120,7 +120,7 @@ Status ExportJson(const ExportSource& source, const std::string& path) {
   file.Write("]");
   if (source.has_findings)
     file.Write(",\n\"check\":" +
-               JsonText(CheckJson(source.report, source.trace, job.ranks.size())));
+               JsonText(CheckJson(source.report, {source.trace, job.ranks.size()})));
   file.Write("}\n");
   return file.Finish();
 }

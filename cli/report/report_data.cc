@@ -47,7 +47,7 @@ void Cut(json& list, size_t most) {
 json Verdict(const ReportSource& source, const check::Job& job, check::Report report) {
   const size_t all = report.findings.size();
   if (all > kMostFindings) report.findings.resize(kMostFindings);
-  json verdict = CheckJson(report, source.trace, job.ranks.size());
+  json verdict = CheckJson(report, {source.trace, job.ranks.size()});
   verdict["total"] = all;
   for (size_t i = 0; i < report.findings.size(); ++i) {
     const check::Finding& finding = report.findings[i];

@@ -128,6 +128,12 @@ _threads_meet = _entry("deja_impl_threads_meet", library=_quick)
 _python_function = _entry(
     "deja_impl_python_function", ctypes.c_char_p, ctypes.c_char_p, result=ctypes.c_uint32, library=_quick
 )
+_watch_exceptions = _entry(
+    "deja_impl_watch_exceptions",
+    *(ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64, ctypes.py_object),
+    library=_quick,
+)
+_exceptions_end = _entry("deja_impl_exceptions_end", library=_quick)
 _python_stack = _entry(
     "deja_impl_python_stack",
     *(ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64),
@@ -241,6 +247,20 @@ def python_at(stack):
 def note(text):
     """A line for listings."""
     _library.deja_impl_note(text.encode(errors="replace"))
+
+
+def watch_exceptions(layout, types, tell):
+    """tell(traceback, type, args) as exceptions die: preload/hooks/python/exception_api.h. types: their addresses.
+    False: there is no such entry point."""
+    if _watch_exceptions is None or _exceptions_end is None:
+        return False
+    _watch_exceptions(ctypes.byref(layout), (ctypes.c_uint64 * len(types))(*types), len(types), tell)
+    return True
+
+
+def exceptions_end():
+    """The interpreter ends: no more exceptions are reported."""
+    _exceptions_end()
 
 
 def not_recorded(what, may_be=False):

@@ -5,7 +5,8 @@ usage: DEJA_TORCH_PYTHON=PYTHON tests/zoo/side_by_side.py OUT [--seconds N] [CAS
 
 Runs each program twice without Deja. Once is with the Flight Recorder of its gloo groups, whose dumps torchfrtrace
 analyzes afterwards, once with TORCH_DISTRIBUTED_DEBUG=DETAIL. A run is ended after N seconds. Then each rank dumps what
-its Flight Recorder has, as torch does when an operation times out. CASE.fr.txt in OUT has what torchfrtrace printed,
+its Flight Recorder has, as torch does when an operation times out. The dumps of gloo's groups lack the members of
+groups, without which torchfrtrace gives up: these are put in. CASE.fr.txt in OUT has what torchfrtrace printed,
 CASE.detail.txt what the ranks printed. Needs torch 2.10 or newer.
 """
 import argparse
@@ -24,13 +25,26 @@ PYTHON = os.environ.get("DEJA_TORCH_PYTHON", sys.executable)
 
 # Runs a program; after some seconds, or at its end, the rank's Flight Recorder is dumped.
 DUMPER = """
-import os, runpy, sys, threading, time
+import os, pickle, runpy, sys, threading, time
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 def dump():
+    trace = pickle.loads(c10d._dump_fr_trace())
+    world = dist.distributed_c10d._world
+    if not set(world.pg_names.values()) <= set(trace["pg_config"]):  # gloo's groups are one there, without a name
+        trace["pg_config"] = {name: {"name": name, "desc": "group " + name, "ranks": str(sorted(world.pg_group_ranks[group]))}
+                              for group, name in world.pg_names.items()}
     with open(os.path.join(os.environ["ZOO_DUMPS"], "nccl_trace_rank_" + os.environ["RANK"]), "wb") as file:
-        file.write(c10d._dump_fr_trace())
+        pickle.dump(trace, file)
+
+def destroy(*args, **kwargs):
+    dump()  # while it has its groups
+    has_dumped.append(True)
+    return really_destroy(*args, **kwargs)
+
+has_dumped = []
+really_destroy, dist.destroy_process_group = dist.destroy_process_group, destroy
 
 def watch():
     time.sleep(float(os.environ["ZOO_SECONDS"]))
@@ -42,7 +56,8 @@ sys.argv = sys.argv[1:]
 try:
     runpy.run_path(sys.argv[0], run_name="__main__")
 finally:
-    dump()
+    if not has_dumped:
+        dump()
 """
 
 
@@ -96,13 +111,13 @@ def main():
             dumps.mkdir()
             recorder = {"TORCH_FR_BUFFER_SIZE": "2000", "ZOO_DUMPS": str(dumps), "ZOO_SECONDS": str(options.seconds)}
             printed = launch([folder / "dumper.py", program], expected.get("args", []), expected, recorder,
-                             options.seconds + 5, data_in(folder))
+                             options.seconds + 90, data_in(folder))
             analyzer = Path(PYTHON).with_name("torchfrtrace")
             done = subprocess.run([analyzer, dumps, "--prefix", "nccl_trace_rank_"], capture_output=True, text=True, check=False)
             (options.out / f"{case}.fr.txt").write_text(
                 f"{len(list(dumps.iterdir()))} dumps, exit {done.returncode}\n{done.stdout}{done.stderr}\n{printed}")
             printed = launch([program], expected.get("args", []), expected, {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
-                             options.seconds, data_in(folder))
+                             options.seconds + 45, data_in(folder))
             (options.out / f"{case}.detail.txt").write_text(printed)
             print(case, flush=True)
 

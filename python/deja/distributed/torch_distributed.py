@@ -20,11 +20,12 @@ def install(distributed):
         return
     from torch._C import _distributed_c10d as c10d
 
-    from deja.evidence import collections_of_garbage, looks
+    from deja.evidence import caught, collections_of_garbage, looks
     from deja.interpreter import exceptions
     from deja.distributed import torch_backends, torch_groups, torch_members, torch_objects, torch_stores
 
     exceptions.install()
+    caught.install()
     collections_of_garbage.install()
     looks.install()
     torch_objects.install(sys.modules["torch.distributed.distributed_c10d"])

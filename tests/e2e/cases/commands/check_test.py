@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """deja check: the first cause in programs with a bug, nothing in healthy ones, and what it cannot know."""
+import os
 import shutil
 import subprocess
 import sys
@@ -127,6 +128,37 @@ class Summaries(harness.DejaTest):
         again = self.deja("check", self.trace_path(), "--json", "--binaries", harness.BUILD / "tests" / "zoo").json()
         self.assertEqual((again["summaries"], again["findings"]), (0, plain["findings"]))
 
+    def test_the_cookbooks_lines_for_slurm(self):
+        """With a stand-in for srun: two nodes, the variables that Slurm sets in each task."""
+        lines = [line.strip() for line in (harness.ROOT / "docs" / "COOKBOOK.md").read_text().splitlines()
+                 if line.startswith("    srun ") and "--summarize" in line]
+        self.assertEqual(len(lines), 2)
+        tools = self.dir / "tools"
+        tools.mkdir()
+        (tools / "deja").symlink_to(harness.DEJA)
+        (tools / "srun").write_text("""#!/bin/sh -e
+case $1 in
+  -n) tasks=$2; shift 2 ;;
+  --ntasks-per-node=*) tasks=$((2 * ${1#*=})); shift ;;
+esac
+each=$((tasks / 2)) task=0
+while [ $task -lt $tasks ]; do
+  SLURM_PROCID=$task SLURM_NTASKS=$tasks SLURM_NODEID=$((task / each)) SLURM_LOCALID=$((task % each)) "$@"
+  task=$((task + 1))
+done
+""")
+        (tools / "srun").chmod(0o755)
+        for line, ranks in zip(lines, (4, 16)):
+            trace = self.trace_path(f"of-{ranks}.deja")
+            self.checked(self.command([harness.app("zoo_many_ranks"), trace, ranks, 30, 3]))
+            plain = self.deja("check", trace, "--json").json()
+            line = line.replace("-n 16384", f"-n {ranks}").replace("run.deja", str(trace))
+            self.checked(self.command(["sh", "-c", line], env={"PATH": f"{tools}:{os.environ['PATH']}"}))
+            kept = self.deja("check", trace, "--json").json()
+            self.assertEqual((plain["summaries"], kept["summaries"]), (0, ranks))
+            self.assertEqual([one["sentence"] for one in kept["findings"]], [one["sentence"] for one in plain["findings"]])
+            self.assertEqual(len(kept["findings"]), 1)
+
     def test_what_cannot_be_summarized(self):
         self.checked(self.command([harness.app("zoo_many_ranks"), self.trace_path(), 2, 10]))
         run = self.checked(self.deja("check", "--summarize", self.trace_path(), "--ranks", "1,7"), harness.EXIT_FAILURE)
@@ -140,6 +172,42 @@ class Summaries(harness.DejaTest):
         self.assertTrue(run.json()["damaged"])
         run = self.checked(self.deja("check", self.trace_path(), "--json"), harness.EXIT_DATA_LOSS).json()
         self.assertEqual((run["summaries"], run["findings"]), (1, []))
+
+
+class Attempts(harness.DejaTest):
+    """A job whose launcher started its ranks again."""
+
+    def attempt(self, number, *args):
+        shared = {"LD_LIBRARY_PATH": harness.BUILD / "lib" / "nccl", "NCCL_COMM_ID": f"127.0.0.1:{harness.free_port()}",
+                  "WORLD_SIZE": 4, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": self.port, "TORCHELASTIC_RUN_ID": "r1",
+                  "TORCHELASTIC_RESTART_COUNT": number}
+        argv = [harness.DEJA, "record", "--level", "digest", "--out", self.trace_path(), "--",
+                harness.app("zoo_extra_gather"), *args]
+        for process in [self.start(argv, env={**shared, "RANK": r, "LOCAL_RANK": r}) for r in range(4)]:
+            self.finish(process)
+
+    def test_the_last_one_counts_and_earlier_ones_are_notes(self):
+        self.port = harness.free_port()
+        self.attempt(0)
+        self.attempt(1, "--fixed")
+        info = self.checked(self.deja("info", self.trace_path())).stdout
+        self.assertIn("\nranks    4 of 4, 2 attempts, level digest", info)
+        self.assertIn("\nrank 3 (attempt 0): ", info)
+        self.assertIn("\nrank 3 (attempt 1): exit 0\n", info)
+        last = self.checked(self.deja("check", self.trace_path()))
+        self.assertIn("nothing found in 4 ranks", last.stdout)
+        self.assertIn("note: attempt 0, before the last one: order: rank 1 made one AllGather float32[1] more", last.stdout)
+        report = self.deja("check", self.trace_path(), "--json").json()
+        self.assertEqual((report["attempt"], report["findings"]), (1, []))
+        self.assertEqual([(one["attempt"], one["findings"][0]["kind"]) for one in report["earlier_attempts"]],
+                         [(0, "order")])
+        first = self.checked(self.deja("check", self.trace_path(), "--attempt", 0), harness.EXIT_DIVERGED)
+        self.assertIn("first cause: order", first.stdout)
+        shown = next(line.split()[1:] for line in first.stdout.splitlines() if line.startswith("  next       deja show"))
+        self.assertEqual(shown[-2:], ["--attempt", "0"])
+        self.assertIn("AllGather #35", self.checked(self.deja(*shown[1:])).stdout)
+        none = self.checked(self.deja("check", self.trace_path(), "--attempt", 2), harness.EXIT_FAILURE)
+        self.assertIn("no rank has an attempt 2; the last one is 1", none.stderr)
 
 
 class Output(harness.DejaTest):

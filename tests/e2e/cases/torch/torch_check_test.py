@@ -9,7 +9,7 @@ import harness  # noqa: E402
 import torch_jobs  # noqa: E402
 
 SCORE = harness.ROOT / "tests" / "zoo" / "score.py"
-CASES = ("torch_metric_keys", "torch_not_waited", "torch_resumed", "torch_set_epoch", "torch_stop_file",
+CASES = ("torch_caught_exception", "torch_metric_keys", "torch_not_waited", "torch_resumed", "torch_set_epoch", "torch_stop_file",
          "torch_unused_parameters")
 
 
@@ -21,7 +21,39 @@ class Zoo(torch_jobs.TorchTest):
         self.assertIn(f"{len(CASES)} of {len(CASES)} right", done.stdout)
 
 
-class StateDigests(torch_jobs.TorchTest):
+class CheckNotes(torch_jobs.TorchTest):
+    def notes_of(self, trace="run.deja"):
+        """What was noted for deja check: its kind and its values."""
+        texts = [event["text"] for event in self.show_json("--rank", 0, "--kind", "note", trace=trace)]
+        return [{**dict(word.split("=", 1) for word in text.split()[1:]), "kind": text.split()[0]}
+                for text in texts if text.startswith("check/")]
+
+
+class Caught(CheckNotes):
+    """Exceptions that a program has caught; it does as it does without Deja."""
+
+    def test_are_noted_with_both_places(self):
+        alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29671"}
+        program = torch_jobs.APPS / "caught.py"
+        unrecorded = self.checked(self.command([torch_jobs.PYTHON, program], env=alone))
+        self.assertEqual(unrecorded.stdout, "[3.0, 3.0]\n")
+        recorded = self.record_job("caught", 1)
+        self.assertEqual(recorded.stdout, unrecorded.stdout)
+        caught = [tuple(note[name].split("|")[0] for name in ("error", "text", "raised", "caught"))
+                  for note in self.notes_of() if note["kind"] == "check/caught"]
+        self.assertEqual(caught[:2], [
+            ("Refused", "sample%202", "caught.py:34:parse", "caught.py:42:parsed"),
+            ("FileNotFoundError", "2,%20No%20such%20file%20or%20directory", "caught.py:47:opened", "caught.py:49:opened"),
+        ])
+        self.assertEqual(caught[2][:3], ("RuntimeError", "in%20a%20thread", "caught.py:85:fail"))
+        self.assertRegex(caught[2][3], r"^threading\.py:\d+:")
+        # Neither hasattr() nor a loop that ends: these are caught in C. Thirty thousand at once are not all noted.
+        self.assertEqual({error for error, *_ in caught[3:]}, {"KeyError", "Refused", "RecursionError"})
+        self.assertLess(len(caught), 1000)
+        self.assertIn("the same as recorded", self.checked(self.replay(0)).stdout)
+
+
+class StateDigests(CheckNotes):
     """When parameters are noted, and how to have no notes."""
 
     PROGRAM = """
@@ -41,9 +73,7 @@ dist.destroy_process_group()
         script = self.dir / "train.py"
         script.write_text(self.PROGRAM)
         self.checked(self.record(torch_jobs.PYTHON, [script], n=1, level="digest", trace=trace, options=options))
-        texts = [event["text"] for event in self.show_json("--rank", 0, "--kind", "note", trace=trace)]
-        return [{**dict(word.split("=", 1) for word in text.split()[1:]), "kind": text.split()[0]}
-                for text in texts if text.startswith("check/")]
+        return self.notes_of(trace)
 
     def test_are_kept_every_n_steps_or_not_at_all(self):
         notes = self.notes("--state-digests", 3, trace="third.deja")

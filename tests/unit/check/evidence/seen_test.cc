@@ -144,6 +144,41 @@ void Read(RankSummary& rank, uint64_t pass, std::vector<uint64_t> rows, uint64_t
   rank.seen.passes.push_back({0, pass, 1, kNoSite, 0});
 }
 
+// What a rank caught stands beside what it then did not do.
+TEST(BranchesTest, AnExceptionThatOneRankHasCaught) {
+  MadeJob made(3);
+  for (int i = 0; i < 3; ++i) made.All(AllReduce(8), "train.py", 5);
+  constexpr With kInside = {0, 0, 0, 0};
+  for (uint32_t rank : {0, 1}) made.Do(rank, AllReduce(8), "train.py", 5, kInside);
+  made.Do(2, Barrier(), "train.py", 9, kInside);
+  made.Wait(60 * kSecond);
+  made.KillAll();
+  std::vector<Site> sites = {Site{}};
+  const auto number_of = [&](const Site& site) {
+    sites.push_back(site);
+    return static_cast<uint32_t>(sites.size() - 1);
+  };
+  NextCall next;
+  for (uint32_t rank : {0, 1, 2}) {
+    SeenGatherer gatherer(made[rank].seen, number_of);
+    const uint64_t end = made[rank].comms[0].collectives.back().time_ns;
+    // A warning that all ranks raise says nothing.
+    gatherer.OnNote("check/caught error=KeyError text=LR raised=a.py:1:f caught=a.py:3:f", end - 2,
+                    next);
+    if (rank == 2)
+      gatherer.OnNote(
+          "check/caught error=ValueError text=bad%20sample raised=data.py:41:load|train.py:7:main "
+          "caught=train.py:8:main",
+          end - 3'000'000, next);
+    gatherer.Finish();
+  }
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kMissing);
+  EXPECT_EQ(Only(report).evidence,
+            (std::vector<std::string>{"rank 2 raised ValueError: bad sample at data.py:41 in load, "
+                                      "caught at train.py:8 in main, 3 ms before"}));
+}
+
 TEST(LoadersTest, TheSameOrderInEachPass) {
   MadeJob made(2);
   for (uint32_t rank : {0, 1})

@@ -168,6 +168,27 @@ TEST(SummarizeTest, KeepsDigestsAndNans) {
   EXPECT_FALSE(call.Is(kNanIn));
 }
 
+// The thread that copies device buffers may write its batch first. What was read is no result.
+TEST(SummarizeTest, ResultsInFrontOfTheirCall) {
+  Recording recording;
+  format::CallResults results;
+  results.comm = 1;
+  results.comm_seq = 1;
+  format::Tensor tensor;
+  tensor.hash.bytes[0] = 7;
+  tensor.stats.nan_count = 2;
+  results.outputs.push_back(tensor);
+  recording.Add(results);
+  recording.EndBatch();
+  recording.Enter(1, 64);
+  const RankSummary summary = recording.Summary();
+  const Call& call = summary.comms.at(0).collectives.Own().at(0);
+  EXPECT_NE(call.input, 0u);
+  EXPECT_EQ(call.output, 0u);
+  EXPECT_TRUE(call.Is(kNanIn));
+  EXPECT_FALSE(call.Is(kNanOut));
+}
+
 TEST(SummarizeTest, ACallThatReturnsAnErrorHasFailed) {
   Recording recording;
   recording.Leave(recording.Enter(1, 64), 6);

@@ -57,6 +57,18 @@ TEST(TransfersTest, ASendThatWasGivenUpNeedsNoReceive) {
   EXPECT_TRUE(made.Checked().findings.empty());
 }
 
+// A library refused both, for arguments of their own; the next message fits.
+TEST(TransfersTest, CallsThatWereRefusedOnBothSidesAreNoMessage) {
+  MadeJob made(2);
+  made.Send(0, 1, 64, {5, 0, kDone | kFailed});
+  made.Receive(1, 0, 32, {0, 0, kDone | kFailed});
+  made.Send(0, 1, 32, {7, 0});
+  made.Receive(1, 0, 32, {0, 7});
+  EXPECT_TRUE(made.Checked().findings.empty());
+  made.EndBy(1, EndKind::kExit, 1);
+  EXPECT_EQ(Only(made.Checked()).kind, Kind::kPairing);
+}
+
 TEST(TransfersTest, AReceiveThatFailedOnARankThatEndedBadly) {
   MadeJob made(2);
   made.Send(1, 0, 64);

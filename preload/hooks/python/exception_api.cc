@@ -1,0 +1,197 @@
+#include "preload/hooks/python/exception_api.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "common/runtime/errno_keeper.h"
+#include "preload/hooks/export.h"
+#include "preload/process/guard.h"
+
+namespace deja::preload {
+namespace {
+
+using Dealloc = void (*)(void*);
+
+// Nested deaths beyond it wait. CPython's own limit is that of a type whose deallocator is its own.
+constexpr uint32_t kDeepest = 50;
+constexpr int64_t kBurst = 64;  // reported at once
+constexpr int64_t kRefillNs = 100'000'000;
+
+template <typename T>
+T& At(void* object, uint64_t offset) {
+  return *reinterpret_cast<T*>(static_cast<std::byte*>(object) + offset);
+}
+
+// The lower half, which is all of it since 3.14.
+uint32_t& References(void* object) {
+  return At<uint32_t>(object, 0);
+}
+
+// The functions that caught and raised an exception.
+struct Way {
+  void* catcher = nullptr;
+  void* raiser = nullptr;
+  bool is_ignored = false;  // keeps references to both
+  int64_t allowed = kBurst;
+  int64_t refilled_ns = 0;
+};
+
+// All of it under the interpreter's lock. Never destroyed: exceptions die until the process ends.
+struct Watch {
+  deja_exception_layout layout;
+  void* tell = nullptr;
+  std::vector<std::pair<void*, Dealloc>> originals;  // by type, sorted
+  std::vector<void*> waiting;                        // exceptions whose death waits
+  std::array<Way, 256> ways;
+};
+
+constinit Watch* g_watch = nullptr;
+constinit bool g_has_ended = false;
+constinit thread_local uint32_t t_depth __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local bool t_is_telling __attribute__((tls_model("initial-exec"))) = false;
+
+Dealloc OriginalOf(Watch& watch, void* exception) {
+  for (void* type = At<void*>(exception, watch.layout.type); type != nullptr;
+       type = At<void*>(type, watch.layout.base)) {
+    const auto it = std::lower_bound(watch.originals.begin(), watch.originals.end(), type,
+                                     [](const auto& one, void* key) { return one.first < key; });
+    if (it != watch.originals.end() && it->first == type) return it->second;
+  }
+  return nullptr;
+}
+
+int64_t Now() {
+  const Guard guard;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+Way& WayOf(Watch& watch, void* catcher, void* raiser) {
+  const size_t hash =
+      (reinterpret_cast<size_t>(catcher) >> 4) * 31 + (reinterpret_cast<size_t>(raiser) >> 4);
+  return watch.ways[hash % watch.ways.size()];
+}
+
+bool IsOf(const Way& way, void* catcher, void* raiser) {
+  return way.catcher == catcher && way.raiser == raiser;
+}
+
+// Whether an exception that took that way is reported now.
+bool IsAllowed(Watch& watch, Way& way, void* catcher, void* raiser) {
+  if (!IsOf(way, catcher, raiser)) {
+    if (way.is_ignored) watch.layout.Py_DecRef(way.catcher), watch.layout.Py_DecRef(way.raiser);
+    way = {catcher, raiser, false, kBurst, Now()};
+  }
+  if (way.is_ignored) return false;
+  if (way.allowed == 0) {
+    const int64_t now = Now();
+    way.allowed = std::min((now - way.refilled_ns) / kRefillNs, kBurst);
+    if (way.allowed == 0) return false;
+    way.refilled_ns = now;
+  }
+  --way.allowed;
+  return true;
+}
+
+// The program's own error, if one is set, and errno stay as they are.
+void Tell(Watch& watch, void* exception, void* traceback) {
+  const ErrnoKeeper keep;
+  const deja_exception_layout& py = watch.layout;
+  void* innermost = traceback;
+  while (void* next = At<void*>(innermost, py.next)) innermost = next;
+  void* const outer = At<void*>(traceback, py.frame);
+  void* const inner = At<void*>(innermost, py.frame);
+  // The collector of garbage has cleared them.
+  if (outer == nullptr || inner == nullptr) return;
+  void* const catcher = py.PyFrame_GetCode(outer);
+  void* const raiser = py.PyFrame_GetCode(inner);
+  bool keeps_codes = false;
+  if (IsAllowed(watch, WayOf(watch, catcher, raiser), catcher, raiser)) {
+    void *type, *value, *trace;
+    py.PyErr_Fetch(&type, &value, &trace);
+    void* said =
+        py.PyObject_CallFunctionObjArgs(watch.tell, traceback, At<void*>(exception, py.type),
+                                        At<void*>(exception, py.args), nullptr);
+    // Other threads have run meanwhile.
+    Way& way = WayOf(watch, catcher, raiser);
+    if (said != nullptr && py.PyObject_IsTrue(said) == 1 && IsOf(way, catcher, raiser) &&
+        !way.is_ignored)
+      way.is_ignored = keeps_codes = true;
+    if (said != nullptr) py.Py_DecRef(said);
+    py.PyErr_Restore(type, value, trace);
+  }
+  if (!keeps_codes) py.Py_DecRef(catcher), py.Py_DecRef(raiser);
+}
+
+// While `tell` runs the exception is alive for the collector of garbage. False: it is alive still.
+bool TellDeath(Watch& watch, void* exception) {
+  void* const traceback = At<void*>(exception, watch.layout.traceback);
+  if (traceback == nullptr || At<void*>(exception, watch.layout.args) == nullptr) return true;
+  if (t_is_telling || g_has_ended) return true;
+  t_is_telling = true;
+  References(exception) = 1;
+  Tell(watch, exception, traceback);
+  t_is_telling = false;
+  if (--References(exception) == 0) return true;
+  // Another thread has found it among all objects. The deallocator of its type, which has called
+  // this one, gives up a reference to the type.
+  watch.layout.Py_IncRef(At<void*>(exception, watch.layout.type));
+  return false;
+}
+
+void Die(Watch& watch, void* exception) {
+  const Dealloc original = OriginalOf(watch, exception);
+  if (original != nullptr) original(exception);
+}
+
+// What replaces a deallocator. An exception that was raised while another one was handled keeps
+// that one: such a chain may be longer than the stack.
+void OnDeath(void* exception) {
+  Watch& watch = *g_watch;
+  if (t_depth >= kDeepest) {
+    References(exception) = 1;
+    watch.layout.Py_IncRef(At<void*>(exception, watch.layout.type));
+    watch.waiting.push_back(exception);
+    return;
+  }
+  ++t_depth;
+  if (TellDeath(watch, exception)) Die(watch, exception);
+  while (t_depth == 1 && !watch.waiting.empty()) {
+    void* const next = watch.waiting.back();
+    watch.waiting.pop_back();
+    void* const type = At<void*>(next, watch.layout.type);
+    if (--References(next) != 0) continue;
+    Die(watch, next);
+    watch.layout.Py_DecRef(type);
+  }
+  --t_depth;
+}
+
+}  // namespace
+}  // namespace deja::preload
+
+using namespace deja::preload;  // NOLINT: the entry points below are this file's only names
+
+DEJA_EXPORT void deja_impl_watch_exceptions(const deja_exception_layout* layout, void* const* types,
+                                            uint64_t count, void* tell) {
+  if (g_watch != nullptr) return;
+  auto* watch = new Watch;
+  watch->layout = *layout;
+  watch->tell = tell;
+  layout->Py_IncRef(tell);
+  for (uint64_t i = 0; i < count; ++i)
+    watch->originals.emplace_back(types[i], At<Dealloc>(types[i], layout->dealloc));
+  std::sort(watch->originals.begin(), watch->originals.end());
+  g_watch = watch;
+  for (const auto& [type, original] : watch->originals)
+    At<Dealloc>(type, layout->dealloc) = &OnDeath;
+}
+
+DEJA_EXPORT void deja_impl_exceptions_end() {
+  g_has_ended = true;
+}
