@@ -5,7 +5,8 @@
 namespace digits {
 namespace {
 
-// Four floats in a register, spelled out because GCC does not vectorise sums in the order that they are written in.
+// Four floats in a register, spelled out because GCC does not vectorise loops of unknown length at
+// every level of optimisation.
 typedef float Lanes __attribute__((vector_size(16)));
 constexpr size_t kLanes = 4;
 
