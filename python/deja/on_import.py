@@ -5,6 +5,8 @@ import importlib.machinery
 import os
 import sys
 
+from deja.interpreter import handlers
+
 # By module: the module of ours whose install() gets it.
 _WATCHED = {
     "torch.distributed": "deja.distributed.torch_distributed",
@@ -40,6 +42,8 @@ def _install(module):
     try:
         importlib.import_module(_WATCHED[module.__name__]).install(module)
     except Exception as error:  # the program comes first
+        if handlers.have_raised(error):
+            raise
         print(f"deja: {module.__name__} is used as if Deja were not there: {error!r}", file=sys.stderr)
 
 

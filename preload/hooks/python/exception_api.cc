@@ -98,6 +98,31 @@ bool IsAllowed(Watch& watch, Way& way, void* catcher, void* raiser) {
   return true;
 }
 
+// As PyErr_Fetch gives it.
+struct Error {
+  void* type = nullptr;
+  void* value = nullptr;
+  void* traceback = nullptr;
+};
+
+int RaiseInProgram(void* raised) {
+  auto* error = static_cast<Error*>(raised);
+  g_watch->layout.PyErr_Restore(error->type, error->value, error->traceback);
+  delete error;
+  return -1;
+}
+
+// A handler of a signal has raised it, which has run between two bytecodes of `tell`. Or the stack
+// is full, and `tell` has not begun.
+void RaiseLater(Watch& watch) {
+  Error raised;
+  watch.layout.PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
+  auto* error = new Error(raised);
+  const bool is_of_program = raised.type != watch.layout.RecursionError;
+  if (is_of_program && watch.layout.Py_AddPendingCall(&RaiseInProgram, error) == 0) return;
+  RaiseInProgram(error);  // the caller drops it
+}
+
 // The program's own error, if one is set, and errno stay as they are.
 void Tell(Watch& watch, void* exception, void* traceback) {
   const ErrnoKeeper keep;
@@ -122,7 +147,10 @@ void Tell(Watch& watch, void* exception, void* traceback) {
     if (said != nullptr && py.PyObject_IsTrue(said) == 1 && IsOf(way, catcher, raiser) &&
         !way.is_ignored)
       way.is_ignored = keeps_codes = true;
-    if (said != nullptr) py.Py_DecRef(said);
+    if (said != nullptr)
+      py.Py_DecRef(said);
+    else
+      RaiseLater(watch);
     py.PyErr_Restore(type, value, trace);
   }
   if (!keeps_codes) py.Py_DecRef(catcher), py.Py_DecRef(raiser);

@@ -24,6 +24,7 @@ typedef struct {
   uint64_t traceback; /* in an exception */
   uint64_t next;      /* in a traceback */
   uint64_t frame;     /* in a traceback */
+  void* RecursionError;
   void (*PyErr_Fetch)(void** type, void** value, void** traceback);
   void (*PyErr_Restore)(void* type, void* value, void* traceback);
   void* (*PyObject_CallFunctionObjArgs)(void* callable, ...);
@@ -31,12 +32,14 @@ typedef struct {
   void (*Py_IncRef)(void* object);
   void (*Py_DecRef)(void* object);
   void* (*PyFrame_GetCode)(void* frame);
+  int (*Py_AddPendingCall)(int (*function)(void*), void* context);
 } deja_exception_layout;
 
 /* From now on tell(traceback, type, args) is called as an exception of one of the types, or of one
- * that inherits from them, dies. It returns true to hear no more of the same two functions. Once in
- * a process, with the global lock held; the layout and `tell` are kept. Exceptions between the same
- * two functions are reported 64 times at once, then 10 times a second. */
+ * that inherits from them, dies. It returns true to hear no more of the same two functions. What it
+ * raises, but for RecursionError, is raised in the program's first thread, which it soon gets to.
+ * Once in a process, with the global lock held; the layout and `tell` are kept. Exceptions between the same two functions
+ * are reported 64 times at once, then 10 times a second. */
 void deja_impl_watch_exceptions(const deja_exception_layout* layout, void* const* types,
                                 uint64_t count, void* tell);
 

@@ -13,6 +13,7 @@ from torch._C import _distributed_c10d as c10d
 
 from deja import engine
 from deja.distributed import torch_flights
+from deja.interpreter import handlers
 
 _DISPATCHER = os.path.join(os.path.dirname(__file__), "torch_mixed_groups.py")
 _create_work_from_future = c10d._create_work_from_future
@@ -125,8 +126,9 @@ class RecordedWork(c10d.Work):
         """Waits, and leaves it to others to meet the error."""
         try:
             self.wait()
-        except Exception:  # noqa: S110, SIM105: contextlib takes as long as all the rest
-            pass
+        except Exception as error:
+            if handlers.have_raised(error):
+                raise
 
 
     def block_current_stream(self):

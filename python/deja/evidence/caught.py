@@ -13,6 +13,7 @@ import sys
 
 from deja import engine
 from deja.evidence import seen
+from deja.interpreter import handlers
 
 _TESTED = ((3, 9), (3, 13))
 _WORD = 8
@@ -20,7 +21,7 @@ _WORD = 8
 _LEFT_OUT = (GeneratorExit, MemoryError, StopAsyncIteration)
 _FUNCTIONS = (
     *("PyErr_Fetch", "PyErr_Restore", "PyObject_CallFunctionObjArgs", "PyObject_IsTrue", "Py_IncRef", "Py_DecRef"),
-    "PyFrame_GetCode",
+    *("PyFrame_GetCode", "Py_AddPendingCall"),
 )
 _LONGEST = 200
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -33,6 +34,7 @@ class _Layout(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("type", "base", "dealloc", "args", "traceback", "next", "frame")),
+        ("RecursionError", ctypes.c_void_p),
         *((name, ctypes.c_void_p) for name in _FUNCTIONS),
     ]
 
@@ -78,7 +80,7 @@ def _layout():
     inner = outer = raised = None
     if None in places.values() or None in functions.values():
         return None
-    made = _Layout(**places)
+    made = _Layout(**places, RecursionError=id(RecursionError))
     for name, function in functions.items():
         setattr(made, name, ctypes.cast(function, ctypes.c_void_p))
     return made
@@ -108,7 +110,18 @@ def _where_dealloc_is():
 
 
 def _tell(traceback, kind, args):
-    """Called as an exception dies. True: never again of these two functions."""
+    """Called as an exception dies. True: never again of these two functions. Raises only what is the program's."""
+    try:
+        return _tell_of(traceback, kind, args)
+    except RecursionError:  # there is no room for a call
+        return False
+    except BaseException as error:
+        if handlers.have_raised(error):
+            raise
+        return True
+
+
+def _tell_of(traceback, kind, args):
     catcher = traceback.tb_frame
     codes = []
     last = traceback

@@ -9,6 +9,7 @@ import sys
 
 import deja
 from deja import engine
+from deja.interpreter import handlers
 
 _HERE = os.path.dirname(os.path.abspath(deja.__file__)) + os.sep
 _LIBRARIES = tuple(
@@ -21,7 +22,8 @@ _has_failed = False
 
 
 def safely(function):
-    """A function of Deja's, called in the program: what it raises is said once, and is not the program's."""
+    """A function of Deja's, called in the program: what it raises is said once, and is not the program's. But for what
+    the program's handler of a signal raises meanwhile."""
 
     @functools.wraps(function)
     def called(*args, **kwargs):
@@ -29,6 +31,8 @@ def safely(function):
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            if handlers.have_raised(error):
+                raise
             if not _has_failed:
                 print(f"deja: not seen for `deja check`: {error!r}", file=sys.stderr, flush=True)
             _has_failed = True

@@ -11,6 +11,7 @@ import sys
 import torch
 
 from deja import engine
+from deja.interpreter import handlers
 from deja.training import torch_buckets, torch_clipping, torch_state, torch_steps
 
 _SGD, _ADAM, _ADAMW = 1, 2, 3  # deja_optimizer_t
@@ -50,9 +51,12 @@ class Updates:
         try:
             self._tell(torch_buckets.places())
         except Exception as error:  # the program comes first
+            if handlers.have_raised(error):
+                raise
             self._works = False
             print(f"deja: checkpoints from here on cannot be predicted: {error!r}", file=sys.stderr)
-        torch_clipping.forget()
+        finally:
+            torch_clipping.forget()
 
     def _tell(self, places):
         groups = self._optimizer.param_groups

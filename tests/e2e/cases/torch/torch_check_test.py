@@ -52,6 +52,12 @@ class Caught(CheckNotes):
         self.assertLess(len(caught), 1000)
         self.assertIn("the same as recorded", self.checked(self.replay(0)).stdout)
 
+    def test_an_exception_of_a_signal_s_handler_is_the_program_s(self):
+        """It comes while Deja notes another one, too."""
+        program = torch_jobs.APPS / "standalone" / "interrupted.py"
+        self.assertEqual(self.checked(self.command([torch_jobs.PYTHON, program])).stdout, "40 of 40\n")
+        self.assertEqual(self.checked(self.record_single(torch_jobs.PYTHON, program)).stdout, "40 of 40\n")
+
 
 class StateDigests(CheckNotes):
     """When parameters are noted, and how to have no notes."""
