@@ -38,8 +38,8 @@ typedef struct {
 /* From now on tell(traceback, type, args) is called as an exception of one of the types, or of one
  * that inherits from them, dies. It returns true to hear no more of the same two functions. What it
  * raises, but for RecursionError, is raised in the program's first thread, which it soon gets to.
- * Once in a process, with the global lock held; the layout and `tell` are kept. Exceptions between the same two functions
- * are reported 64 times at once, then 10 times a second. */
+ * Once in a process, with the global lock held; the layout and `tell` are kept. Exceptions between
+ * the same two functions are reported 64 times at once, then 10 times a second. */
 void deja_impl_watch_exceptions(const deja_exception_layout* layout, void* const* types,
                                 uint64_t count, void* tell);
 
