@@ -15,6 +15,11 @@ ChildSignals::ChildSignals(const ReplayPlan& plan) {
   }
 }
 
+void ChildSignals::LeaveLive() {
+  thread_ = nullptr;
+  are_recorded_ = false;
+}
+
 void ChildSignals::CountEvent(uint32_t recorded) {
   if (thread_ == nullptr || recorded_ != recorded) return;
   ++events_;

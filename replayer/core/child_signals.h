@@ -19,6 +19,9 @@ class ChildSignals {
   // The recording says where it comes; the live signal is of no interest.
   [[nodiscard]] bool AreRecorded() const { return are_recorded_; }
 
+  // The live signals count: a replay from a checkpoint makes other events before them.
+  void LeaveLive();
+
   // The calling thread, recorded thread `recorded`, has made one of its counted events / is about
   // to read a clock. The program's handler runs for each signal that had come by then.
   void CountEvent(uint32_t recorded);

@@ -60,6 +60,7 @@ Session* Session::Open(const SessionOptions& options) {
     session->live_trace_ = *live_trace;
   }
   session->progress_ = std::make_unique<Progress>(plan);
+  if (session->options_.is_late) session->progress_->child_signals().LeaveLive();
   session->payloads_ = std::make_unique<PayloadSource>(*session->reader_, plan);
   session->payloads_->Start();
   session->stops_ = std::make_unique<Stops>(session->options_, plan, *session->payloads_);

@@ -195,6 +195,8 @@ int ProcessReplayer::RecordedChildPid(uint32_t number) {
 // questions. True: now.
 bool ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
   if (thread.recorded == kNone || (call.options & WNOHANG) == 0) return false;
+  // From a checkpoint on, other children may be there.
+  if (replayer_.session->options().is_late) return false;
   const InputKey key{static_cast<uint32_t>(api::LibcApi::kwaitpid),
                      static_cast<uint64_t>(static_cast<int64_t>(call.pid))};
   const auto& by_key = replayer_.session->plan().threads()[thread.recorded].by_key;

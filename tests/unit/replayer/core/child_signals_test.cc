@@ -67,6 +67,16 @@ TEST_F(ChildSignalsTest, ASignalThatEndedAWaitIsTheWaits) {
   EXPECT_EQ(g_came, 0);
 }
 
+TEST_F(ChildSignalsTest, FromACheckpointOnLiveOnesCount) {
+  Input(api::LibcApi::ksem_wait, 0);
+  Input(api::LibcApi::ksigaction, 0);
+  ChildSignals signals = Signals();
+  signals.LeaveLive();
+  EXPECT_FALSE(signals.AreRecorded());
+  signals.CountEvent(0);
+  EXPECT_EQ(g_came, 0);
+}
+
 TEST_F(ChildSignalsTest, ARecordingWithoutThemLeavesLiveOnes) {
   Input(api::LibcApi::kpoll, 1);
   EXPECT_FALSE(Signals().AreRecorded());
