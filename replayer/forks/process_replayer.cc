@@ -191,6 +191,14 @@ int ProcessReplayer::RecordedChildPid(uint32_t number) {
   return it == made.end() ? 0 : static_cast<int>(it->second);
 }
 
+// A question where there is no child fails; it is not recorded.
+bool ProcessReplayer::IsOrHasChild(int pid) {
+  siginfo_t info{};
+  const idtype_t type = pid == -1 ? P_ALL : P_PID;
+  return waitid(type, static_cast<id_t>(MapPid(pid)), &info, WEXITED | WNOHANG | WNOWAIT) == 0 ||
+         errno != ECHILD;
+}
+
 // A program that asks whether a process has ended finds it so when it did, after as many vain
 // questions. True: now.
 bool ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
@@ -206,7 +214,7 @@ bool ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
     return replayer_.session->plan().inputs()[recorded->second[at]].result;
   };
   uint32_t& next = thread.next_by_key[key];
-  if (next >= recorded->second.size()) return false;
+  if (next >= recorded->second.size() || !IsOrHasChild(call.pid)) return false;
   if (result(next) < 0) {
     const bool is_found = next + 1 < recorded->second.size();
     uint32_t& vain = thread.next_by_key[{kVainLooks, key.second}];

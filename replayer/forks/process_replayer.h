@@ -45,6 +45,7 @@ class ProcessReplayer : public preload::ProcessCalls {
  private:
   void AwaitEnd(int pid) const;
   void AwaitRecordedEnd(int pid) const;
+  bool IsOrHasChild(int pid);
   bool ServeLook(ThreadState& thread, preload::WaitCall& call);
   void EndCompanions();
 
