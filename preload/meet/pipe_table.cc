@@ -1,5 +1,6 @@
 #include "preload/meet/pipe_table.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "format/tail/job_memory.h"
@@ -9,6 +10,7 @@ namespace deja::preload {
 namespace {
 
 constexpr uint64_t kPipesMagic = 0x3273657069706a64;  // "djpipes2"
+constexpr uint64_t kBeingMade = 1;                    // in place of an inode
 
 size_t HomeOf(uint64_t inode, size_t slots) {
   return (inode * 0x9e3779b97f4a7c15u >> 32) % slots;
@@ -19,6 +21,17 @@ struct Token {
   int pid = 0;  // whose it is: a forked child's thread is another one
 };
 thread_local Token t_token;
+
+void Begin(PipeSlot& slot, uint32_t made, uint64_t key, uint64_t peer) {
+  slot.made.store(made);
+  slot.key.store(key);
+  slot.peer.store(peer);
+  for (auto* word : {&slot.writer, &slot.reader, &slot.several, &slot.reads, &slot.turn,
+                     &slot.epoch, &slot.free})
+    word->store(0);
+  slot.alone.store(0);
+  slot.written.store(0);
+}
 
 }  // namespace
 
@@ -46,7 +59,7 @@ PipeSlot* PipeTable::Add(uint64_t inode, uint64_t key, uint64_t peer) {
   for (size_t i = 0; chosen == nullptr && i < kProbes; ++i) {
     PipeSlot& slot = slots_[(home + i) % kSlots];
     uint64_t free = 0;
-    if (slot.inode.compare_exchange_strong(free, 1)) chosen = &slot;
+    if (slot.inode.compare_exchange_strong(free, kBeingMade)) chosen = &slot;
   }
   if (chosen == nullptr) {
     chosen = &slots_[home];
@@ -54,18 +67,31 @@ PipeSlot* PipeTable::Add(uint64_t inode, uint64_t key, uint64_t peer) {
       PipeSlot& slot = slots_[(home + i) % kSlots];
       if (made - slot.made.load() > made - chosen->made.load()) chosen = &slot;
     }
-    chosen->inode.store(1);
+    chosen->inode.store(kBeingMade);
   }
-  chosen->made.store(made);
-  chosen->key.store(key);
-  chosen->peer.store(peer);
-  for (auto* word : {&chosen->writer, &chosen->reader, &chosen->several, &chosen->reads,
-                     &chosen->turn, &chosen->epoch, &chosen->free})
-    word->store(0);
-  chosen->alone.store(0);
-  chosen->written.store(0);
+  Begin(*chosen, made, key, peer);
   chosen->inode.store(inode, std::memory_order_release);
   return chosen;
+}
+
+PipeSlot* PipeTable::FindOrAdd(uint64_t inode, uint64_t key) {
+  constexpr int kPatience = 10'000;  // yields, for a process that is ended while it makes one
+  const size_t home = HomeOf(inode, kSlots);
+  for (size_t i = 0; i < kProbes; ++i) {
+    PipeSlot& slot = slots_[(home + i) % kSlots];
+    for (int patience = kPatience;;) {
+      uint64_t there = slot.inode.load(std::memory_order_acquire);
+      if (there == 0 && slot.inode.compare_exchange_strong(there, kBeingMade)) {
+        Begin(slot, made_.fetch_add(1) + 1, key, 0);
+        slot.inode.store(inode, std::memory_order_release);
+        return &slot;
+      }
+      if (there == inode) return &slot;
+      if (there != kBeingMade || patience-- == 0) break;
+      sched_yield();
+    }
+  }
+  return Add(inode, key, 0);
 }
 
 uint32_t PipeTable::AddMutex(uint64_t key) {

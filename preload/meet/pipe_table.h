@@ -56,6 +56,9 @@ class PipeTable {
   PipeSlot* Find(uint64_t inode);
   // Notes a new pipe, or one end of a socketpair. Null: there is no room for it.
   PipeSlot* Add(uint64_t inode, uint64_t key, uint64_t peer);
+  // That of a FIFO, which several processes open at the same moment: all get the same entry, and it
+  // begins once.
+  PipeSlot* FindOrAdd(uint64_t inode, uint64_t key);
   // Notes a new mutex. Its number; kMutexes: there is no room for it.
   uint32_t AddMutex(uint64_t key);
   // Null: no mutex has this number.

@@ -127,9 +127,8 @@ void OwnPipe::Adopt(PipeTable& table, int fd) {
 FdObject* OwnPipe::Named(PipeTable& table, int fd, uint64_t key) {
   const uint64_t inode = InodeOf(fd);
   if (inode == 0) return nullptr;
-  PipeSlot* slot = table.Find(inode);
-  if (slot == nullptr) slot = table.Add(inode, key, 0);
-  return slot == nullptr ? nullptr : Take(slot, slot);
+  PipeSlot* slot = table.FindOrAdd(inode, key);
+  return Take(slot, slot);
 }
 
 }  // namespace deja::preload

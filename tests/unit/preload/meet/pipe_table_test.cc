@@ -5,7 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "tests/support/temp_dir.h"
 
@@ -48,6 +51,26 @@ TEST_F(PipeTableTest, TheOldestGiveWayToNewOnes) {
   for (uint64_t inode = kMany - 16; inode <= kMany; ++inode) {
     ASSERT_NE(table_->Find(inode), nullptr) << inode;
     EXPECT_EQ(table_->Find(inode)->key.load(), inode);
+  }
+}
+
+TEST_F(PipeTableTest, AFifoThatManyOpenAtOnceHasOneEntryThatBeginsOnce) {
+  constexpr uint64_t kThreads = 4;
+  for (uint64_t inode = 100; inode < 600; ++inode) {
+    std::atomic<uint64_t> ready{0};
+    std::array<PipeSlot*, kThreads> found{};
+    std::vector<std::thread> threads;
+    for (uint64_t i = 0; i < kThreads; ++i)
+      threads.emplace_back([&, i] {
+        ++ready;
+        while (ready.load() < kThreads) std::this_thread::yield();
+        found[i] = table_->FindOrAdd(inode, inode + 1);
+        found[i]->written.fetch_add(1);
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (PipeSlot* slot : found) ASSERT_EQ(slot, found[0]) << inode;
+    ASSERT_EQ(found[0]->written.load(), kThreads) << inode;
+    ASSERT_EQ(found[0]->key.load(), inode + 1);
   }
 }
 
