@@ -56,11 +56,10 @@ ReplayerEngine* ReplayerEngine::Create() {
   engine->FileReplayer::Open();
   engine->live_pid = OwnPid();
   if (IsChildChosen() || !Text(env::kForked).empty()) preload::EnterForkedChildrenAtOnce();
-  (void)IsInDebugger();
   Stillness::SetHaste(preload::OwnNumber(env::kHaste));
   ServedPosition::WatchForks();
   engine->MeetingReplayer::Open();
-  if (!ClaimRank(scratch_folder)) {
+  if (!ClaimRank(scratch_folder, IsInDebugger())) {
     engine->root_pid = ClaimHolder(scratch_folder);
     engine->OpenChild();
     return engine;

@@ -1,8 +1,9 @@
 // Which process is the replayed rank.
 //
 // The program's children inherit the environment and the preloaded library. The first process that
-// comes claims the scratch folder; a claim whose process is gone (a second `run` in gdb) may be
-// taken over. Called once, before the program has threads.
+// comes claims the scratch folder. In a debugger, a claim whose process is gone may be taken over
+// (a second `run`). Elsewhere a child that outlives the rank stays a child. Called once, before the
+// program has threads.
 #ifndef DEJA_REPLAYER_CORE_CLAIM_H_
 #define DEJA_REPLAYER_CORE_CLAIM_H_
 
@@ -14,7 +15,7 @@ namespace deja::replayer {
 int OwnPid();
 
 // True if the calling process is the rank.
-bool ClaimRank(const std::string& scratch);
+bool ClaimRank(const std::string& scratch, bool is_in_debugger);
 // The process that has claimed the scratch folder; 0: none.
 int ClaimHolder(const std::string& scratch);
 // The rank's process has another number now.
