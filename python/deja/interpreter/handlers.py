@@ -17,7 +17,7 @@ def have_raised(error):
 
 
 def _code_of(handler):
-    """The code of a function, a method, a functools.partial or an object that can be called; None: it is not Python's."""
+    """The code of a function, method, functools.partial or object that can be called; None: it is not Python's."""
     handler = getattr(handler, "func", handler)
     for function in (handler, getattr(handler, "__func__", None), getattr(type(handler), "__call__", None)):
         code = getattr(function, "__code__", None)
