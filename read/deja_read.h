@@ -48,7 +48,7 @@ void deja_read_close(deja_read_trace* trace);
 int64_t deja_read_ranks(const deja_read_trace* trace, uint32_t* ranks, int64_t most);
 
 /* Which tensors of an operation. */
-enum { DEJA_READ_INPUTS = 1, DEJA_READ_RESULTS = 2 };
+enum { DEJA_READ_INPUTS = 1, DEJA_READ_RESULTS = 2 }; /* NOLINT: names of C */
 
 /* The tensors of the operations [first, last] of `comm` of the last attempt of `rank`, as they were
  * recorded. `comm` and `first` negative: of all. `which`: DEJA_READ_INPUTS, DEJA_READ_RESULTS, or
