@@ -11,7 +11,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "api/nccl_table.h"
 #include "check/evidence/gather_seen.h"
 #include "check/evidence/numbered.h"
+#include "check/evidence/sites.h"
 #include "check/evidence/step_times.h"
 #include "check/evidence/surroundings.h"
 #include "common/ids.h"
@@ -98,9 +98,9 @@ class Summarizer {
  public:
   Summarizer(const format::RankReader& reader, PlaceFinder& places, RankSummary& summary)
       : reader_(reader),
-        places_(places),
         summary_(summary),
-        seen_(summary.seen, [this](const Site& site) { return Number(site); }) {
+        sites_(places, summary.sites),
+        seen_(summary.seen, [this](const Site& site) { return sites_.Number(site); }) {
     const format::TraceHeader& header = reader.header();
     summary.rank = header.rank;
     summary.world_size = header.world_size;
@@ -284,6 +284,7 @@ class Summarizer {
     for (const format::Tensor& tensor : early.mapped())
       Digest(gathered, tensor, ReadsParameter(gathered, tensor.param));
   }
+
   // Results of device buffers are also what was read.
   bool ReadsParameter(const Gathered& gathered, uint32_t param) const {
     const api::ApiInfo* info = api::FindApi(summary_.signatures[gathered.call.signature].api);
@@ -350,12 +351,10 @@ class Summarizer {
     comm.name = std::string(created.name);
   }
   void On(const format::Event&, const format::ModuleLoaded& module) {
-    modules_[module.module] = {std::string(module.path), std::string(module.build_id)};
+    sites_.AddModule(module);
     AddLibrary(module.path, module.build_id, summary_.surroundings);
   }
-  void On(const format::Event&, const format::StackDefined& stack) {
-    stacks_[stack.stack].assign(stack.frames.begin(), stack.frames.end());
-  }
+  void On(const format::Event&, const format::StackDefined& stack) { sites_.AddStack(stack); }
   void On(const format::Event&, const format::Crash& crash) {
     crash_signal_ = static_cast<int>(crash.signal);
     const auto own = static_cast<int32_t>(reader_.header().process.pid);
@@ -410,31 +409,6 @@ class Summarizer {
   std::string ApiName(uint32_t api) const {
     const auto it = api_names_.find(api);
     return it == api_names_.end() ? fmt::format("call {:#x}", api) : it->second;
-  }
-
-  uint32_t SiteOf(const std::vector<format::StackFrame>& frames, bool first_is_pc) {
-    std::vector<CodeAddress> stack;
-    for (const format::StackFrame& frame : frames) {
-      const auto module = modules_.find(frame.module);
-      if (module != modules_.end())
-        stack.push_back({module->second.first, module->second.second, frame.offset});
-    }
-    return Number(places_.Find(stack, first_is_pc));
-  }
-  uint32_t Number(const Site& site) {
-    if (site.empty()) return kNoSite;
-    const auto [it, added] =
-        site_numbers_.try_emplace(site, static_cast<uint32_t>(summary_.sites.size()));
-    if (added) summary_.sites.push_back(site);
-    return it->second;
-  }
-  uint32_t SiteOf(uint32_t stack) {
-    if (stack == 0) return kNoSite;
-    const auto known = sites_of_stacks_.find(stack);
-    if (known != sites_of_stacks_.end()) return known->second;
-    const auto found = stacks_.find(stack);
-    if (found == stacks_.end()) return kNoSite;
-    return sites_of_stacks_[stack] = SiteOf(found->second, false);
   }
 
   void MissingEvents(std::string why) {
@@ -496,7 +470,7 @@ class Summarizer {
         has_results.insert(gathered.call.signature);
       else if (has_results.count(gathered.call.signature) != 0 && !gathered.call.Is(kFailed))
         gathered.call.flags &= static_cast<uint8_t>(~kDone);
-      gathered.call.site = SiteOf(gathered.stack);
+      gathered.call.site = sites_.OfStack(gathered.stack);
       gathered.call.step = steps_.At(gathered.call.time_ns);
       const Signature& signature = summary_.signatures[gathered.call.signature];
       if (IsTransfer(signature.operation))
@@ -530,7 +504,7 @@ class Summarizer {
           call.name += fmt::format("({})", enter.key.substr(enter.key.find(':') + 1));
         if (enter.comm != 0) call.comm = enter.comm - 1;
         call.seq = enter.comm_seq;
-        call.site = SiteOf(enter.stack);
+        call.site = sites_.OfStack(enter.stack);
         call.time_ns = enter.time_ns;
         call.nranks = enter.nranks;
         const api::ApiInfo* info = api::FindApi(enter.api);
@@ -554,13 +528,12 @@ class Summarizer {
     if (crash_signal_ != 0 && (!survived || (asked_to_end && *exit_code_ != 0))) {
       end.kind = asked_to_end ? EndKind::kEnded : EndKind::kSignal;
       end.signal = crash_signal_;
-      const auto stack = stacks_.find(crash_stack_);
-      end.site = SiteOf(stack == stacks_.end() ? crash_frames_ : stack->second, true);
+      end.site = sites_.OfCrash(crash_stack_, crash_frames_);
     } else if (exit_code_) {
       end.kind = EndKind::kExit;
       end.code = *exit_code_;
       if (end.code != 0 && !exception_place_.file.empty())
-        end.site = Number(Site{exception_place_});
+        end.site = sites_.Number(Site{exception_place_});
     } else if (fate.known && fate.signal != 0) {
       end.signal = static_cast<int>(fate.signal);
       end.kind = EndsFromOutside(end.signal) ? EndKind::kEnded : EndKind::kSignal;
@@ -581,17 +554,13 @@ class Summarizer {
   };
 
   const format::RankReader& reader_;
-  PlaceFinder& places_;
   RankSummary& summary_;
+  Sites sites_;
   uint64_t to_wall_ = 0;
   uint64_t most_calls_ = 0;
   Numbered<Gathered>* last_calls_ = nullptr;  // of calls_; those of last_comm_
   uint32_t last_comm_ = 0;
   std::map<uint32_t, std::string> api_names_;
-  std::map<uint32_t, std::pair<std::string, std::string>> modules_;  // path, build id
-  std::map<uint32_t, std::vector<format::StackFrame>> stacks_;
-  std::unordered_map<uint32_t, uint32_t> sites_of_stacks_;
-  std::map<Site, uint32_t> site_numbers_;
   std::map<Signature, uint32_t> signature_numbers_;
   std::array<uint32_t, 61> recent_signatures_{};  // numbers, by what is cheap to tell apart
   std::map<uint32_t, CommSummary> created_;       // by number + 1
