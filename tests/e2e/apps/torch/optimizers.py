@@ -1,11 +1,13 @@
-"""A data-parallel job whose state is registered for checkpoints, with the optimizer and in the manner that its
-arguments ask for:
+"""A data-parallel job whose state is registered for checkpoints, with the optimizers and in the manners that its
+arguments ask for. Jobs that "+" separates train one model each, side by side:
 
-    optimizers.py adam|adamw|amsgrad|sgd|momentum|nesterov|rmsprop [foreach|fused] [views] [clip|bounded] [accumulate] [own] [mean]
+    optimizers.py JOB [+ JOB …]
+    JOB: adam|adamw|amsgrad|sgd|momentum|nesterov|rmsprop [foreach|fused] [views] [clip|bounded] [accumulate] [own] [mean]
 
 views: gradients are views of DDP's buckets; clip, bounded: their norm is limited, or one in ten of their elements is;
 own: without DDP, the program sums its gradients itself; mean: and divides them then.
 """
+import itertools
 import sys
 
 import deja
@@ -43,38 +45,58 @@ def sum_gradients(model, divides):
             parameter.grad /= dist.get_world_size()
 
 
+class Training:
+    """One model, its optimizer, and what a step does with them."""
+
+    def __init__(self, kind, *manner):
+        self.manner = manner
+        self.own = "own" in manner
+        model = nn.Sequential(nn.Linear(61, 203), nn.ReLU(), nn.Linear(203, 128), nn.LayerNorm(128), nn.Dropout(0.1), nn.Linear(128, 10))
+        if not self.own:  # three buckets
+            model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.1, gradient_as_bucket_view="views" in manner)
+        self.model = model
+        self.optimizer = optimizer_of(kind, {"foreach", "fused"} & set(manner), model.parameters())
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 5, 0.9)
+
+    def watched(self):
+        return self.model, self.optimizer, self.scheduler
+
+    def step(self):
+        for _ in range(2 if "accumulate" in self.manner else 1):
+            loss = F.cross_entropy(self.model(torch.randn(8, 61)), torch.randint(10, (8,)))
+            loss.backward()
+        if self.own:
+            sum_gradients(self.model, "mean" in self.manner)
+        if "clip" in self.manner:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 0.5)
+        if "bounded" in self.manner:
+            for parameter in self.model.parameters():
+                bound = parameter.grad.abs().flatten().kthvalue(max(1, parameter.numel() * 9 // 10)).values.item()
+                parameter.grad.clamp_(-bound, bound)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.scheduler.step()
+        return loss.item()
+
+
+def jobs_of(words):
+    return [list(job) for plus, job in itertools.groupby(words, lambda word: word == "+") if not plus]
+
+
 def main():
-    kind, *manner = sys.argv[1:]
     job.start()
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(61, 203), nn.ReLU(), nn.Linear(203, 128), nn.LayerNorm(128), nn.Dropout(0.1), nn.Linear(128, 10))
-    own = "own" in manner
-    if not own:  # three buckets
-        model = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.1, gradient_as_bucket_view="views" in manner)
+    trainings = [Training(*words) for words in jobs_of(sys.argv[1:])]
     torch.manual_seed(1 + dist.get_rank())
-    optimizer = optimizer_of(kind, {"foreach", "fused"} & set(manner), model.parameters())
-    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 5, 0.9)
-    deja.torch.watch(model, optimizer, scheduler, every=EVERY)
+    deja.torch.watch(*itertools.chain(*(training.watched() for training in trainings)), every=EVERY)
     step = 0
     while step < STEPS:
         step = deja.step(step)
-        for _ in range(2 if "accumulate" in manner else 1):
-            loss = F.cross_entropy(model(torch.randn(8, 61)), torch.randint(10, (8,)))
-            loss.backward()
-        if own:
-            sum_gradients(model, "mean" in manner)
-        if "clip" in manner:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-        if "bounded" in manner:
-            for parameter in model.parameters():
-                bound = parameter.grad.abs().flatten().kthvalue(max(1, parameter.numel() * 9 // 10)).values.item()
-                parameter.grad.clamp_(-bound, bound)
-        optimizer.step()
-        optimizer.zero_grad()
-        scheduler.step()
-        job.say(f"step {step} loss {loss.item()!r}")
+        losses = [training.step() for training in trainings]
+        job.say(f"step {step} losses {losses!r}")
         step += 1
-    job.say_weights(model)
+    for training in trainings:
+        job.say_weights(training.model)
     dist.destroy_process_group()
 
 

@@ -1,6 +1,6 @@
 """Checkpoints of PyTorch's optimizers that `deja pack --predict` works out from the one before and the recorded
 gradients."""
-import shutil
+import collections
 import sys
 import unittest
 from pathlib import Path
@@ -25,89 +25,77 @@ class TorchPredictions(TorchTest):
         self.assertTrue(self.checked(self.deja("verify", bundle, "--json")).json()["sound"])
         return bundle, size, self.info_json(bundle.name)["ranks"][0].get("predicted", {})
 
-    def record_optimizer(self, *job, n=2):
-        shutil.rmtree(self.trace_path(), ignore_errors=True)
-        return self.checked(self.record(PYTHON, [APPS / "optimizers.py", *job], n=n, env=PACKAGE, timeout=300))
+    def record_optimizers(self, *jobs, n=2):
+        """Each job is trained beside the others, in the same steps."""
+        return self.checked(self.record(PYTHON, self.program(*jobs), n=n, env=PACKAGE, timeout=300))
 
-    def assertPredicts(self, parts, *job, least_exact=1.0, most_kept=1 / 3, n=2):
-        """Records, packs, and replays all ranks from the last checkpoint, which follows from all others."""
-        run = self.record_optimizer(*job, n=n)
+    def program(self, *jobs):
+        return [APPS / "optimizers.py", *" + ".join(jobs).split()]
+
+    def assertPredicts(self, jobs, least_exact=1.0, most_kept=1 / 3, n=2):
+        """Records, packs, and replays all ranks from the last checkpoint, which follows from all others. jobs: each
+        with the parts of its state that are predicted for each of the model's tensors. least_exact: of each job."""
+        run = self.record_optimizers(*jobs, n=n)
         _, whole, none = self.packed()
         self.assertEqual(none, {})
         bundle, size, predicted = self.packed("--predict")
         self.assertNotEqual(predicted, {}, "nothing was predicted")
+        parts = sum(jobs.values())
         self.assertLessEqual(predicted["payloads"], (CHECKPOINTS - 1) * parts * TENSORS)
         self.assertGreater(predicted["payload_bytes"], 0.9 * (CHECKPOINTS - 1) * parts * self.parameter_bytes())
-        self.assertGreaterEqual(predicted["exact"] / predicted["elements"], least_exact, predicted)
+        # One job below its bound would bring the sum of all below this one.
+        all_exact = 1 - (1 - least_exact) * min(jobs.values()) / parts
+        self.assertGreaterEqual(predicted["exact"] / predicted["elements"], all_exact, predicted)
         self.assertLess(predicted["stored_bytes"], predicted["payload_bytes"] * most_kept)
         self.assertLess(size, whole)
-        self.assertReplaysFromTheEnd(run, bundle, n)
-        return predicted
+        self.assertReplaysFromTheEnd(run, bundle, len(jobs), n)
+        return run
 
     def parameter_bytes(self):
         return 4 * (61 * 203 + 203 + 203 * 128 + 128 + 2 * 128 + 128 * 10 + 10)
 
-    def assertReplaysFromTheEnd(self, run, bundle, n=2):
+    def assertReplaysFromTheEnd(self, run, bundle, jobs, n=2):
+        """The losses of the last step, and the weights of each job."""
         for rank in range(n):
             late = self.checked(self.deja("replay", bundle, "--rank", rank, "--from-step", 24, env={"MASTER_PORT": "1"}))
             self.assertIn("from the checkpoint at step 24\n", late.stderr, f"\n{late}")
             self.assertIn("all equal", late.stdout, f"\n{late}")
-            self.assertEqual(of_rank(rank, late.stdout)[-2:], of_rank(rank, run.stdout)[-2:])
+            self.assertEqual(of_rank(rank, late.stdout)[-1 - jobs:], of_rank(rank, run.stdout)[-1 - jobs:])
 
-    def test_adamw(self):
-        self.assertPredicts(3, "adamw", least_exact=MOSTLY)
+    def test_adam(self):
+        """All that its implementations, DDP and the program do with gradients. The program computes what it does
+        without Deja."""
+        jobs = dict.fromkeys(["adamw", "adamw foreach", "adamw views", "adamw accumulate", "adamw clip", "adam",
+                              "adamw own mean clip", *(["adamw fused"] if VERSION >= (2, 4) else [])], 3)
+        plain = self.checked(self.launch(PYTHON, self.program(*jobs), n=2, env=PACKAGE))
+        recorded = self.assertPredicts(jobs, least_exact=MOSTLY)
+        for rank in range(2):
+            self.assertEqual(of_rank(rank, plain.stdout), of_rank(rank, recorded.stdout))
         updates = self.show_json("--rank", "1", "--kind", "update")
         # Steps 2 to 24: the first ones are before the first step that a replay can start at.
-        self.assertEqual(len(updates), 23 * TENSORS)
-        self.assertEqual({update["optimizer"] for update in updates}, {"AdamW"})
+        counts = collections.Counter(update["optimizer"] for update in updates)
+        self.assertEqual(counts, {"AdamW": (len(jobs) - 1) * 23 * TENSORS, "Adam": 23 * TENSORS})
         self.assertIn("what the optimizer should have made",
                       self.checked(self.deja("info", self.dir / "packed1.deja.zip")).stdout)
 
-    def test_adamw_of_all_kinds(self):
-        kinds = [["foreach"], ["views"], ["accumulate"], ["clip"]]
-        if VERSION >= (2, 4):
-            kinds.append(["fused"])
-        for manner in kinds:
-            with self.subTest(manner=manner):
-                self.assertPredicts(3, "adamw", *manner, least_exact=MOSTLY)
-
-    def test_adam_with_decay(self):
-        self.assertPredicts(3, "adam", least_exact=MOSTLY)
-
     def test_sgd(self):
-        for kind, parts in (("sgd", 1), ("momentum", 2), ("nesterov", 2)):
-            with self.subTest(kind=kind):
-                self.assertPredicts(parts, kind)
-
-    def test_the_program_sums_its_gradients_itself(self):
-        self.assertPredicts(2, "momentum", "own")
-        self.assertPredicts(2, "momentum", "own", "mean")
-        self.assertPredicts(3, "adamw", "own", "mean", "clip", least_exact=MOSTLY)
+        """With own, the program sums its gradients itself."""
+        self.assertPredicts({"sgd": 1, "momentum": 2, "nesterov": 2, "momentum own": 2, "momentum own mean": 2})
 
     def test_three_ranks(self):
         """DDP divides before it sums."""
-        self.assertPredicts(2, "momentum", n=3)
+        self.assertPredicts({"momentum": 2}, n=3)
 
-    def assertKeptWhole(self, *job):
-        run = self.record_optimizer(*job)
+    def test_other_optimizers_are_kept_whole(self):
+        run = self.record_optimizers("rmsprop", "amsgrad")
         self.assertEqual(self.show_json("--rank", "0", "--kind", "update"), [])
         bundle, _, predicted = self.packed("--predict")
         self.assertEqual(predicted, {})
-        self.assertReplaysFromTheEnd(run, bundle)
-
-    def test_other_optimizers(self):
-        self.assertKeptWhole("rmsprop")
-        self.assertKeptWhole("amsgrad")
+        self.assertReplaysFromTheEnd(run, bundle, 2)
 
     def test_gradients_that_the_program_changes(self):
         """Clipped by value: not known. The checkpoints are as they were all the same."""
-        self.assertPredicts(2, "momentum", "bounded", least_exact=0.5, most_kept=0.9)
-
-    def test_the_program_computes_the_same(self):
-        plain = self.checked(self.launch(PYTHON, [APPS / "optimizers.py", "adamw", "clip"], n=2, env=PACKAGE))
-        recorded = self.record_optimizer("adamw", "clip")
-        for rank in range(2):
-            self.assertEqual(of_rank(rank, plain.stdout), of_rank(rank, recorded.stdout))
+        self.assertPredicts({"momentum bounded": 2}, least_exact=0.5, most_kept=0.9)
 
 
 if __name__ == "__main__":
