@@ -286,4 +286,6 @@ def main():
     if not DEJA.is_file():
         print(f"{DEJA} is not there: build the project first, or set DEJA_BUILD_DIR", file=sys.stderr)
         sys.exit(1)
+    # A shell starts what runs in its background with Ctrl-C ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(verbosity=2)

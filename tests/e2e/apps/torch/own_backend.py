@@ -1,5 +1,6 @@
 """A job over a backend of Python's: a plug-in whose collectives go over a store or over a gloo of its own. Or one that
-stands for torch's MPI or UCC, as BACKEND asks. Sums are in the order of the ranks.
+stands for torch's MPI or UCC, as BACKEND asks. Sums are in the order of the ranks. All but one line has the seed
+JOB_SEED.
 """
 import atexit
 import ctypes
@@ -14,7 +15,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
-SEED = os.environ.get("JOB_SEED")
+SEED = os.environ.get("JOB_SEED", "5")
 # Before 2.9 C++ (DDP) keeps only its own half of a Work of Python's, and waits for ever.
 WORKS_OF_PYTHON = torch.__version__ >= "2.9"
 
@@ -205,7 +206,7 @@ def start():
     dist.init_process_group(os.environ.get("CONFIG", "own"))
 
 
-def use(group, name):
+def use(group, name, drawn=b""):
     size = dist.get_world_size(group)
     dist.all_reduce(x := torch.randn(5), group=group)
     dist.broadcast(y := torch.randn(3), 0, group=group)
@@ -216,14 +217,13 @@ def use(group, name):
         work.wait()
     dist.barrier(group)
     told = [None] * size
-    dist.all_gather_object(told, b"" if SEED else os.urandom(2), group=group)
+    dist.all_gather_object(told, drawn, group=group)
     job.say(f"{name} {job.digest(x, y, *parts, *several)} {told}")
 
 
 def main():
     start()
-    if SEED:
-        torch.manual_seed(int(SEED) + dist.get_rank())
+    torch.manual_seed(int(SEED) + dist.get_rank())
     use(dist.group.WORLD, "all")
     try:
         dist.send(torch.zeros(1), (dist.get_rank() + 1) % dist.get_world_size())
@@ -242,6 +242,8 @@ def main():
         job.say(f"step {step} {loss.item()!r}")
     job.say_weights(model)
     job.say(f"{dist.get_backend()} {dist.get_world_size()}")
+    torch.seed()
+    use(dist.group.WORLD, "unseeded", os.urandom(2))
     if "LIMIT" in os.environ:
         job.say(f"limit {dist.group.WORLD.limit()}")
     if "SHIFT" in os.environ:

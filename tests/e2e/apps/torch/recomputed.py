@@ -28,9 +28,9 @@ def main():
     job.start()
     layers = [nn.Linear(16, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4)]
     if mode.startswith("compile"):
-        model = torch.compile(wrap(nn.Sequential(*layers), mode.partition("-")[2]))
+        model = torch.compile(wrap(nn.Sequential(*layers), [mode.partition("-")[2]]))
     else:
-        model = wrap(nn.Sequential(nn.Linear(16, 16), Checkpointed(nn.Sequential(*layers))), "ddp")
+        model = wrap(nn.Sequential(nn.Linear(16, 16), Checkpointed(nn.Sequential(*layers))), ["ddp"])
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for step in range(4):
         optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""A data-parallel job with dropout, shuffling, and what MODE asks for besides."""
+"""A data-parallel job with dropout, shuffling, and what MODE asks for besides: words that "+" separates."""
 import contextlib
 import os
 import random
@@ -34,8 +34,8 @@ class Files(Dataset):
             return torch.frombuffer(bytearray(file.read()), dtype=torch.float32) + torch.randn(32), i % 10
 
 
-def wrap(model, mode):
-    if mode == "fsdp2":
+def wrap(model, modes):
+    if "fsdp2" in modes:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
@@ -43,38 +43,38 @@ def wrap(model, mode):
         for layer in (model[0], model[3]):
             fully_shard(layer, mesh=mesh)
         return fully_shard(model, mesh=mesh)
-    if mode == "fsdp1":
+    if "fsdp1" in modes:
         from torch.distributed.fsdp import FullyShardedDataParallel
 
         return FullyShardedDataParallel(model, device_id=torch.device("cuda", 0) if job.DEVICE.type == "cuda" else job.DEVICE)
     parallel = nn.parallel.DistributedDataParallel(model)
-    if mode == "graphs":  # on a GPU its steps are CUDA graphs
+    if "graphs" in modes:  # on a GPU its steps are CUDA graphs
         return torch.compile(parallel, mode="reduce-overhead")
-    return torch.compile(parallel, backend="aot_eager") if mode == "compiled" else parallel
+    return torch.compile(parallel, backend="aot_eager") if "compiled" in modes else parallel
 
 
 def main():
-    mode = os.environ.get("MODE", "ddp")
+    modes = os.environ.get("MODE", "ddp").split("+")
     rank, _ = job.start()
     layers = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10))
-    model = wrap(layers.to(job.DEVICE), mode)
-    if mode == "zero":
+    model = wrap(layers.to(job.DEVICE), modes)
+    if "zero" in modes:
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
         optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=1e-3)
     else:
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    fails = mode == "raise" or mode == "restart" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+    fails = "raise" in modes or "restart" in modes and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     fails_at = random.randrange(3, 10) if fails else -1
-    loader = DataLoader(Files() if mode == "files" else Rows(), batch_size=8, shuffle=True,
-                        num_workers=2 if mode in ("workers", "persistent", "files") else 0, persistent_workers=mode == "persistent")
+    loader = DataLoader(Files() if "files" in modes else Rows(), batch_size=8, shuffle=True,
+                        num_workers=2 if {"workers", "persistent", "files"} & set(modes) else 0, persistent_workers="persistent" in modes)
     KEPT.append(loader)
     step = 0
     for _ in range(2):
         for rows, labels in loader:
             if step == fails_at and rank == 1:
                 raise ValueError(f"the labels of step {step} make no sense")
-            accumulates = mode == "accumulate" and step % 2 == 0
+            accumulates = "accumulate" in modes and step % 2 == 0
             with model.no_sync() if accumulates else contextlib.nullcontext():
                 loss = F.cross_entropy(model(rows.to(job.DEVICE)), labels.to(job.DEVICE))
                 loss.backward()

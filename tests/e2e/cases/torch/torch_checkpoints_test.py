@@ -52,14 +52,8 @@ class TorchCheckpoints(TorchTest):
         recorded = self.checked(self.record_single(PYTHON, APPS / "standalone" / "watched_model.py"))
         self.assertEqual(recorded.stdout, plain.stdout)
 
-    def test_gradient_accumulation(self):
-        self.assertReplaysLate(8, MODE="accumulate")
-
-    def test_distributed_sampler(self):
-        self.assertReplaysLate(8, MODE="sampler")
-
-    def test_sharded_optimizer(self):
-        self.assertReplaysLate(8, MODE="zero")
+    def test_gradient_accumulation_of_a_distributed_sampler(self):
+        self.assertReplaysLate(8, MODE="accumulate+sampler")
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 4), "FSDP on CPUs is newer than this torch")
     def test_fully_sharded(self):
@@ -75,8 +69,8 @@ class TorchCheckpoints(TorchTest):
         self.assertEqual(in_a_later_pass.code, harness.EXIT_FAILURE, f"\n{in_a_later_pass}")
         self.assertIn("was made after the first step and is still at work", in_a_later_pass.stdout)
 
-    def test_workers_that_stay(self):
-        self.assertReplaysLate(4, MODE="persistent")
+    def test_a_sharded_optimizer_with_workers_that_stay(self):
+        self.assertReplaysLate(4, MODE="zero+persistent")
 
     def test_without_deja(self):
         env = {"JOB_SEED": "5", **PACKAGE}

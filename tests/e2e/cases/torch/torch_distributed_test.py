@@ -30,8 +30,8 @@ class TorchDistributed(TorchTest):
         comms = self.info_json()["ranks"][2]["comms"]
         self.assertEqual([(c["rank"], c["nranks"]) for c in comms], [(2, 4)])
 
-    def test_gradient_accumulation(self):
-        self.assertJobReplays("train", 2, MODE="accumulate")
+    def test_gradient_accumulation_with_workers_of_the_loader(self):
+        self.assertJobReplays("train", 2, MODE="accumulate+workers")
         # Twelve batches, six steps of the optimizer.
         steps = [e["step"] for e in self.show_json("--rank", "0", "--kind", "step")]
         self.assertEqual(steps, [1, 2, 3, 4, 5, 6])
@@ -62,12 +62,9 @@ class TorchDistributed(TorchTest):
         self.assertIn("deja: the program ends with exit", back.stdout)
         self.assertNotRegex(back.stdout, r"compared, [1-9]\d* different")
 
-    def test_workers_of_the_loader(self):
-        self.assertJobReplays("train", 2, MODE="workers")
-
-    def test_workers_that_stay(self):
+    def test_a_sharded_optimizer_with_workers_that_stay(self):
         """They are there when the interpreter ends, and end well when the signal comes from their parent."""
-        self.assertJobReplays("train", 2, MODE="persistent")
+        self.assertJobReplays("train", 2, MODE="zero+persistent")
 
     def test_a_loop_that_is_left_early(self):
         """Which worker's batch comes first into their queue decides how many messages were taken by then."""
@@ -167,9 +164,6 @@ class TorchDistributed(TorchTest):
         replayed = self.replay(0, timeout=60)
         self.assertNotEqual(replayed.code, 0)
         self.assertIn(what, replayed.stdout)
-
-    def test_sharded_optimizer(self):
-        self.assertJobReplays("train", 2, MODE="zero")
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 4), "FSDP on CPUs is newer than this torch")
     def test_fully_sharded(self):
