@@ -77,6 +77,8 @@ constexpr size_t kMappedBytes = kAlternateStackBytes + 2 * kGuardBytes;
 constinit thread_local void* t_stack __attribute__((tls_model("initial-exec"))) = nullptr;
 // A reported signal that comes once more, without our alternate stack.
 constinit thread_local int t_again __attribute__((tls_model("initial-exec"))) = 0;
+// The program's handlers that run on this thread, and those that left by a jump.
+constinit thread_local uint32_t t_handlers __attribute__((tls_model("initial-exec"))) = 0;
 
 bool IsHandler(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 ||
@@ -204,12 +206,14 @@ void NameSender(siginfo_t& info) {
 }
 
 void RunHandler(const struct sigaction& action, int signal, siginfo_t* info, void* context) {
+  ++t_handlers;
   if ((action.sa_flags & SA_SIGINFO) != 0) {
     NameSender(*info);
     action.sa_sigaction(signal, info, context);
   } else {
     action.sa_handler(signal);
   }
+  --t_handlers;
 }
 
 void OnSignal(int signal, siginfo_t* info, void* context) {
@@ -336,6 +340,10 @@ void TakeAlternateStackBack() {
   }
   munmap(static_cast<char*>(t_stack) - kGuardBytes, kMappedBytes);
   t_stack = nullptr;
+}
+
+bool InProgramHandler() {
+  return t_handlers != 0;
 }
 
 bool IsWatched(int signal) {

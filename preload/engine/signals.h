@@ -28,6 +28,10 @@ void RemoveCrashHandlers();
 void GiveAlternateStack();
 void TakeAlternateStackBack();
 
+// Whether the program's handler of a watched signal runs on this thread. It may have come in the
+// middle of one of Deja's own calls, and is the program all the same.
+bool InProgramHandler();
+
 // For the hooks. As sigaction, for a signal of which IsWatched is true.
 bool IsWatched(int signal);
 int SetProgramAction(int signal, const struct sigaction* action, struct sigaction* old);

@@ -18,8 +18,10 @@
 #include "common/runtime/errno_keeper.h"
 #include "preload/engine/input_calls.h"
 #include "preload/engine/process_calls.h"
+#include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
+#include "preload/process/process_name.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -59,6 +61,14 @@ int64_t TakeValue(api::LibcApi api, uint64_t key, Real real) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real();
   return TakeInput(*engine, api, key, {}, [&](InputCall& call) { call.result = real(); });
+}
+
+// What a handler that came in the middle of one of Deja's calls is told. In a replay it compares it
+// with a sender that has its recorded pid.
+int PidInHandler(int ProcessName::*recorded, int live) {
+  if (!InProgramHandler() || !HasProcessName()) return live;
+  const int known = OwnProcessName().*recorded;
+  return known != 0 ? known : live;
 }
 
 // For functions that fill a name, and end it if it fits.
@@ -138,13 +148,15 @@ bool IsOwnThread(pid_t tid) {
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT pid_t getpid() noexcept {
-  return static_cast<pid_t>(
-      TakeValue(deja::api::LibcApi::kgetpid, 0, [] { return real_getpid(); }));
+  return static_cast<pid_t>(TakeValue(deja::api::LibcApi::kgetpid, 0, [] {
+    return PidInHandler(&ProcessName::recorded_pid, real_getpid());
+  }));
 }
 
 DEJA_EXPORT pid_t getppid() noexcept {
-  return static_cast<pid_t>(
-      TakeValue(deja::api::LibcApi::kgetppid, 0, [] { return real_getppid(); }));
+  return static_cast<pid_t>(TakeValue(deja::api::LibcApi::kgetppid, 0, [] {
+    return PidInHandler(&ProcessName::recorded_parent, real_getppid());
+  }));
 }
 
 // Programs find out whether they are on the main thread by comparing the two.

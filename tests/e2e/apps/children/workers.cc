@@ -3,7 +3,9 @@
 // of.
 //
 //     workers [--before-comm]    the first ones are forked before there is a communicator
+//     workers --waits            one alone, which its parent ends while it waits
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/random.h>
@@ -128,15 +130,37 @@ void OnSigterm(int, siginfo_t* info, void*) {
   _exit(info->si_pid == getppid() ? 10 : 11);
 }
 
-void EndedByItsParent() {
+// As the workers wait for work.
+void WaitInTurns() {
+  sem_t never;
+  sem_init(&never, 0, 0);
+  while (true) {
+    timespec until{};
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5;
+    sem_timedwait(&never, &until);
+  }
+}
+
+// Another thread computes, so that the process does not look as if it had reached its end.
+void WaitBesideThread() {
+  std::thread([] {
+    while (true) {
+      for (volatile int i = 0; i < 1'000'000;) i = i + 1;
+      usleep(5000);
+    }
+  }).detach();
+  WaitInTurns();
+}
+
+template <typename Wait>
+void EndedByItsParent(Wait waits) {
   struct sigaction action {};
   struct sigaction before {};
   action.sa_sigaction = &OnSigterm;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGTERM, &action, &before);
-  Worker worker = Start(kDraws, [] {
-    while (true) pause();
-  });
+  Worker worker = Start(kDraws, waits);
   sigaction(SIGTERM, &before, nullptr);
   Hear("ended by its parent", worker);
   kill(worker.pid, SIGTERM);
@@ -207,6 +231,10 @@ void Images() {
 int main(int argc, char** argv) {
   bool before = argc > 1 && strcmp(argv[1], "--before-comm") == 0;
   Say("main", MakeDraw());
+  if (argc > 1 && strcmp(argv[1], "--waits") == 0) {
+    EndedByItsParent(WaitBesideThread);
+    return 0;
+  }
   if (before) Ends();
   ncclComm_t comm = job_communicator();
   float in = 1;
@@ -220,7 +248,9 @@ int main(int argc, char** argv) {
     Hear("of a thread", worker);
     Reap("of a thread", worker);
   }).join();
-  EndedByItsParent();
+  EndedByItsParent([] {
+    while (true) pause();
+  });
   JOB_CHECK(ncclAllReduce(&in, &out, 1, ncclFloat32, ncclSum, comm, nullptr));
   Say("main", MakeDraw());
   JOB_CHECK(ncclCommDestroy(comm));

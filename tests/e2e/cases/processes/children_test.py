@@ -97,6 +97,13 @@ class Children(harness.DejaTest):
         self.assertIn("0/3", self.names())
         self.replays(run, times=1)
 
+    def test_a_handler_in_the_middle_of_a_wait_knows_its_parent(self):
+        """The wait is Deja's in a replay. The sender of the signal is the recorded parent there, and so is getppid()."""
+        run = self.checked(self.record_single(harness.BUILD / "tests" / "apps" / "workers", "--waits"))
+        self.assertEqual(self.names()["0/1"]["ended"], "exit 10")
+        again = self.replays(run, times=1)
+        self.assertNotIn("ended with", again.stdout)
+
     def test_each_rank_has_its_own(self):
         self.checked(self.record("workers", n=2))
         ranks = self.info_json()["ranks"]
