@@ -145,10 +145,7 @@ void WaitInTurns() {
 // Another thread computes, so that the process does not look as if it had reached its end.
 void WaitBesideThread() {
   std::thread([] {
-    while (true) {
-      for (volatile int i = 0; i < 1'000'000;) i = i + 1;
-      usleep(5000);
-    }
+    for (volatile unsigned i = 0;;) i = i + 1;
   }).detach();
   WaitInTurns();
 }
