@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -132,13 +133,15 @@ void OnSigterm(int, siginfo_t* info, void*) {
 
 // As the workers wait for work.
 void WaitInTurns() {
-  sem_t never;
-  sem_init(&never, 0, 0);
+  void* shared =
+      mmap(nullptr, sizeof(sem_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* never = static_cast<sem_t*>(shared);
+  sem_init(never, 1, 0);
   while (true) {
     timespec until{};
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 5;
-    sem_timedwait(&never, &until);
+    sem_timedwait(never, &until);
   }
 }
 
