@@ -37,7 +37,7 @@ enum class ApiClass : uint8_t {
 };
 
 // What a parameter is. `N`: the buffer holds count x nranks elements. `Root`: only on the root.
-// Which of the buffers a call reads and writes, and how long they are: preload/engine/buffers.h.
+// Which of the buffers a call reads and writes, and how long they are: preload/calls/buffers.h.
 enum class Role : uint8_t {
   kIn,
   kInN,

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 # Room -> rooms, or single headers, that it may include. Every room but those of common/ may use all of common/.
-# Rooms of hooks name the interfaces of the engine that they use (preload/engine/*_calls.h), each for its concern.
+# Rooms of hooks name the interfaces of the engine that they use (preload/calls/*_calls.h), each for its concern.
 # In recorder/ and replayer/ arrows go one way: core knows no room that serves calls, and assembly/ alone knows them
 # all.
 MAY_USE = {
@@ -83,47 +83,50 @@ MAY_USE = {
     "loopback/arithmetic": "",
     "loopback/ranks": "loopback/arithmetic",
     "preload/cuda": "digest include/compat/cuda.h preload/process preload/stack preload/symbols",
-    "preload/engine": "api format/tail format/wire preload/process preload/symbols",
+    "preload/calls":
+        "api common format/tail format/wire preload/engine/fd_table.h preload/process preload/symbols",
+    "preload/engine":
+        "api format/tail format/wire preload/calls/life_calls.h preload/calls/step_calls.h preload/process preload/symbols",
     "preload/files": "preload/process",
     "preload/hooks":
-        "api digest format/wire preload/engine/call.h preload/engine/checkpoint_registry.h preload/engine/engine.h"
-        " preload/engine/input_calls.h preload/engine/step_calls.h preload/engine/update_call.h preload/process",
-    "preload/hooks/clock": "preload/engine/clock_calls.h preload/engine/input_calls.h preload/hooks preload/symbols",
+        "api digest format/wire preload/calls/call.h preload/engine/checkpoint_registry.h preload/engine/engine.h"
+        " preload/calls/input_calls.h preload/calls/step_calls.h preload/calls/update_call.h preload/process",
+    "preload/hooks/clock": "preload/calls/clock_calls.h preload/calls/input_calls.h preload/hooks preload/symbols",
     "preload/hooks/cuda": "include/compat/cuda.h preload/cuda preload/process preload/symbols",
     "preload/hooks/curand":
-        "api api/tables include/compat/curand.h preload/engine/call.h preload/engine/nccl_calls.h preload/hooks"
+        "api api/tables include/compat/curand.h preload/calls/call.h preload/calls/nccl_calls.h preload/hooks"
         " preload/symbols",
     "preload/hooks/descriptors":
-        "preload/engine/connections.h preload/engine/engine.h preload/engine/fd_table.h preload/engine/meeting_calls.h"
+        "preload/calls/connections.h preload/engine/engine.h preload/engine/fd_table.h preload/calls/meeting_calls.h"
         " preload/files preload/hooks preload/meet preload/process preload/symbols",
     "preload/hooks/entropy": "preload/hooks preload/symbols",
     "preload/hooks/files":
-        "preload/engine/connections.h preload/engine/engine.h preload/engine/fd_table.h preload/engine/file_calls.h"
-        " preload/engine/folders.h preload/engine/mapped_inputs.h preload/engine/socket_calls.h preload/files"
+        "preload/calls/connections.h preload/engine/engine.h preload/engine/fd_table.h preload/calls/file_calls.h"
+        " preload/calls/folders.h preload/engine/mapped_inputs.h preload/calls/socket_calls.h preload/files"
         " preload/hooks preload/hooks/descriptors preload/meet preload/process preload/symbols",
     "preload/hooks/loading":
-        "api preload/engine/process_calls.h preload/hooks preload/hooks/clock preload/hooks/cuda"
+        "api preload/calls/process_calls.h preload/hooks preload/hooks/clock preload/hooks/cuda"
         " preload/hooks/curand preload/hooks/mpi preload/hooks/nccl preload/hooks/process preload/process preload/stack"
         " preload/symbols",
     "preload/hooks/locks":
-        "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/lock_calls.h"
-        " preload/engine/meeting_calls.h preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
+        "preload/engine/engine.h preload/calls/input_calls.h preload/calls/life_calls.h preload/calls/lock_calls.h"
+        " preload/calls/meeting_calls.h preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
     "preload/hooks/mpi":
-        "api api/tables preload/engine/call.h preload/engine/engine.h preload/engine/input_calls.h"
-        " preload/engine/mpi_calls.h preload/hooks preload/process preload/symbols",
+        "api api/tables preload/calls/call.h preload/engine/engine.h preload/calls/input_calls.h"
+        " preload/calls/mpi_calls.h preload/hooks preload/process preload/symbols",
     "preload/hooks/nccl":
-        "api api/tables preload/engine/call.h preload/engine/life_calls.h preload/engine/nccl_calls.h preload/hooks"
+        "api api/tables preload/calls/call.h preload/calls/life_calls.h preload/calls/nccl_calls.h preload/hooks"
         " preload/process preload/stack preload/symbols",
     "preload/hooks/process":
-        "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/process_calls.h"
+        "preload/engine/engine.h preload/calls/input_calls.h preload/calls/life_calls.h preload/calls/process_calls.h"
         " preload/engine/child_signal.h preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
         " preload/symbols",
     "preload/hooks/python":
-        "api digest preload/engine/call.h preload/engine/engine.h preload/engine/group_calls.h"
-        " preload/engine/life_calls.h preload/engine/lock_calls.h preload/hooks preload/process preload/stack"
+        "api digest preload/calls/call.h preload/engine/engine.h preload/calls/group_calls.h"
+        " preload/calls/life_calls.h preload/calls/lock_calls.h preload/hooks preload/process preload/stack"
         " preload/symbols",
     "preload/hooks/sockets":
-        "preload/engine/connections.h preload/engine/meeting_calls.h preload/engine/socket_calls.h preload/hooks"
+        "preload/calls/connections.h preload/calls/meeting_calls.h preload/calls/socket_calls.h preload/hooks"
         " preload/hooks/descriptors preload/process preload/symbols",
     "preload/meet": "digest format/tail preload/engine preload/process preload/symbols",
     "preload/process": "preload/symbols",
@@ -131,60 +134,60 @@ MAY_USE = {
     "preload/symbols": "api",
     "read": "format/reader format/trace",
     "recorder/assembly":
-        "format/layout format/log preload/cuda preload/engine preload/meet preload/process preload/stack recorder/core"
+        "format/layout format/log preload/cuda preload/calls preload/engine preload/meet preload/process preload/stack recorder/core"
         " recorder/events recorder/files recorder/inputs recorder/meet recorder/mpi recorder/nccl recorder/sockets"
         " recorder/steps",
     "recorder/core":
-        "api digest format/layout format/log format/wire preload/cuda preload/engine preload/process preload/symbols"
+        "api digest format/layout format/log format/wire preload/cuda preload/calls preload/engine preload/process preload/symbols"
         " recorder/events recorder/facts",
     "recorder/events": "api format/log format/tail format/wire preload/process preload/stack",
     "recorder/facts": "format/wire recorder/events",
     "recorder/files":
-        "api digest format/wire preload/engine preload/files preload/meet preload/process recorder/core recorder/events",
-    "recorder/inputs": "api digest preload/engine preload/process recorder/core",
-    "recorder/meet": "api format/tail preload/engine preload/hooks/descriptors preload/meet preload/process recorder/core",
-    "recorder/mpi": "digest preload/engine preload/stack recorder/core recorder/events recorder/facts",
+        "api digest format/wire preload/calls preload/engine preload/files preload/meet preload/process recorder/core recorder/events",
+    "recorder/inputs": "api digest preload/calls preload/engine preload/process recorder/core",
+    "recorder/meet": "api format/tail preload/calls preload/engine preload/hooks/descriptors preload/meet preload/process recorder/core",
+    "recorder/mpi": "digest preload/calls preload/stack recorder/core recorder/events recorder/facts",
     "recorder/nccl":
-        "api digest format/tensor format/wire include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine"
+        "api digest format/tensor format/wire include/compat/curand.h include/compat/nccl.h preload/cuda preload/calls preload/engine"
         " preload/stack preload/symbols recorder/core recorder/events recorder/facts",
     "recorder/sockets":
-        "digest format/wire preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
+        "digest format/wire preload/calls preload/files preload/hooks preload/hooks/descriptors preload/meet"
         " preload/process preload/symbols recorder/core recorder/events",
-    "recorder/steps": "digest format/tensor preload/cuda preload/engine preload/process recorder/core recorder/nccl",
+    "recorder/steps": "digest format/tensor preload/cuda preload/calls preload/engine preload/process recorder/core recorder/nccl",
     "replayer/assembly":
-        "format/layout preload/engine preload/hooks/process preload/process replayer/clocks replayer/core replayer/files"
+        "format/layout preload/calls preload/engine preload/hooks/process preload/process replayer/clocks replayer/core replayer/files"
         " replayer/fold replayer/forks replayer/inputs replayer/meet replayer/mpi replayer/nccl replayer/report"
         " replayer/sockets replayer/steps replayer/turns",
-    "replayer/clocks": "api format/tail preload/engine replayer/core replayer/plan",
+    "replayer/clocks": "api format/tail preload/calls replayer/core replayer/plan",
     "replayer/core":
-        "api digest format/reader format/scratch format/wire preload/engine preload/process preload/stack replayer/plan"
+        "api digest format/reader format/scratch format/wire preload/calls preload/engine preload/process preload/stack replayer/plan"
         " replayer/report replayer/turns",
     "replayer/devices":
         "include/compat/cuda.h preload/hooks preload/hooks/cuda preload/process preload/symbols replayer/turns",
-    "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
+    "replayer/files": "api digest preload/calls preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
     "replayer/fold":
-        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols"
+        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/calls preload/symbols"
         " replayer/core replayer/nccl replayer/report replayer/turns",
-    "replayer/forks": "api format/scratch preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
+    "replayer/forks": "api format/scratch preload/calls preload/process preload/symbols replayer/core replayer/plan replayer/report",
     "replayer/inputs":
-        "api preload/engine preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
+        "api preload/calls preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
     "replayer/meet":
-        "api preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process replayer/core"
+        "api preload/calls preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process replayer/core"
         " replayer/forks replayer/plan",
-    "replayer/mpi": "digest preload/engine replayer/core replayer/plan",
+    "replayer/mpi": "digest preload/calls replayer/core replayer/plan",
     "replayer/nccl":
-        "api digest include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine preload/symbols"
+        "api digest include/compat/curand.h include/compat/nccl.h preload/cuda preload/calls preload/symbols"
         " replayer/core replayer/plan replayer/report replayer/turns",
-    "replayer/plan": "api format/log format/reader format/tail format/wire include/compat/nccl.h preload/engine",
+    "replayer/plan": "api format/log format/reader format/tail format/wire include/compat/nccl.h preload/calls",
     "replayer/report":
-        "digest format/log format/reader format/scratch format/wire preload/cuda preload/engine preload/process"
+        "digest format/log format/reader format/scratch format/wire preload/cuda preload/calls preload/engine preload/process"
         " preload/stack replayer/plan",
     "replayer/sockets":
-        "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
+        "api format/reader preload/calls preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
         " preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan"
         " replayer/report",
     "replayer/steps":
-        "api digest format/reader preload/cuda preload/engine preload/process replayer/core replayer/nccl replayer/report",
+        "api digest format/reader preload/cuda preload/calls preload/engine preload/process replayer/core replayer/nccl replayer/report",
     "replayer/turns": "",
 }
 

@@ -2,8 +2,8 @@
 //
 // Follows from the table (roles.h), the arguments and the caller's place in the communicator. Pure
 // functions; any thread; nothing is dereferenced.
-#ifndef DEJA_PRELOAD_ENGINE_BUFFERS_H_
-#define DEJA_PRELOAD_ENGINE_BUFFERS_H_
+#ifndef DEJA_PRELOAD_CALLS_BUFFERS_H_
+#define DEJA_PRELOAD_CALLS_BUFFERS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -42,4 +42,4 @@ BufferUse OutputBuffer(const api::ApiInfo& info, const uint64_t* args, int nrank
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_BUFFERS_H_
+#endif  // DEJA_PRELOAD_CALLS_BUFFERS_H_

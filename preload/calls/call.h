@@ -1,8 +1,8 @@
 // Call: one call of a function that a table of api/ describes, with its arguments as words.
 //
 // On the caller's stack; of the thread that makes the call.
-#ifndef DEJA_PRELOAD_ENGINE_CALL_H_
-#define DEJA_PRELOAD_ENGINE_CALL_H_
+#ifndef DEJA_PRELOAD_CALLS_CALL_H_
+#define DEJA_PRELOAD_CALLS_CALL_H_
 
 #include <cstdint>
 
@@ -35,4 +35,4 @@ struct Call {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_CALL_H_
+#endif  // DEJA_PRELOAD_CALLS_CALL_H_

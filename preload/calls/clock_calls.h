@@ -1,8 +1,8 @@
 // ClockCalls: what an engine does with clocks and deadlines.
 //
 // Any thread, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_CLOCK_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_CLOCK_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_CLOCK_CALLS_H_
+#define DEJA_PRELOAD_CALLS_CLOCK_CALLS_H_
 
 #include <cstdint>
 
@@ -33,4 +33,4 @@ class ClockCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_CLOCK_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_CLOCK_CALLS_H_

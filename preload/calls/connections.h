@@ -5,8 +5,8 @@
 // the replayer's answer from the trace and reach no peer. Every function sets errno as the C
 // library's of the same name does. Any thread; called without the guard (guard.h), because most of
 // them may block, be cancelled or be left by longjmp.
-#ifndef DEJA_PRELOAD_ENGINE_CONNECTIONS_H_
-#define DEJA_PRELOAD_ENGINE_CONNECTIONS_H_
+#ifndef DEJA_PRELOAD_CALLS_CONNECTIONS_H_
+#define DEJA_PRELOAD_CALLS_CONNECTIONS_H_
 
 #include <sys/socket.h>
 
@@ -63,4 +63,4 @@ bool WatchStreams();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_CONNECTIONS_H_
+#endif  // DEJA_PRELOAD_CALLS_CONNECTIONS_H_

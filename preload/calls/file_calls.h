@@ -1,8 +1,8 @@
 // FileCalls: what an engine does with names of files, folders and mappings.
 //
 // Any thread, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_FILE_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_FILE_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_FILE_CALLS_H_
+#define DEJA_PRELOAD_CALLS_FILE_CALLS_H_
 
 #include <sys/stat.h>
 
@@ -74,4 +74,4 @@ class FileCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_FILE_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_FILE_CALLS_H_

@@ -3,8 +3,8 @@
 // order.
 //
 // Any thread, within the guard. The program uses one stream by one thread at a time.
-#ifndef DEJA_PRELOAD_ENGINE_FOLDERS_H_
-#define DEJA_PRELOAD_ENGINE_FOLDERS_H_
+#ifndef DEJA_PRELOAD_CALLS_FOLDERS_H_
+#define DEJA_PRELOAD_CALLS_FOLDERS_H_
 
 #include <dirent.h>
 
@@ -29,4 +29,4 @@ class FolderLayer {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_FOLDERS_H_
+#endif  // DEJA_PRELOAD_CALLS_FOLDERS_H_

@@ -1,15 +1,15 @@
 // GroupCalls: what an engine does with process groups and stores of PyTorch.
 //
 // Any thread, also the library's own, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_GROUP_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_GROUP_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_GROUP_CALLS_H_
+#define DEJA_PRELOAD_CALLS_GROUP_CALLS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 
 namespace deja::preload {
 
@@ -67,4 +67,4 @@ class GroupCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_GROUP_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_GROUP_CALLS_H_

@@ -1,8 +1,8 @@
 // InputCalls: what an engine does with nondeterministic inputs that the C library gives.
 //
 // Any thread, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_INPUT_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_INPUT_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_INPUT_CALLS_H_
+#define DEJA_PRELOAD_CALLS_INPUT_CALLS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -34,4 +34,4 @@ class InputCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_INPUT_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_INPUT_CALLS_H_

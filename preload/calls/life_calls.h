@@ -1,8 +1,8 @@
 // LifeCalls: what an engine does when threads and the process begin and end.
 //
 // Any thread. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_LIFE_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_LIFE_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_LIFE_CALLS_H_
+#define DEJA_PRELOAD_CALLS_LIFE_CALLS_H_
 
 #include <csignal>
 #include <cstdint>
@@ -47,4 +47,4 @@ class LifeCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_LIFE_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_LIFE_CALLS_H_

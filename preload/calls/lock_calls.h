@@ -2,8 +2,8 @@
 // (preload/meet/lock_order.h).
 //
 // Any thread, without the guard. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_LOCK_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_LOCK_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_LOCK_CALLS_H_
+#define DEJA_PRELOAD_CALLS_LOCK_CALLS_H_
 
 #include "format/tail/lock_reading.h"
 
@@ -42,4 +42,4 @@ class LockCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_LOCK_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_LOCK_CALLS_H_

@@ -3,8 +3,8 @@
 //
 // Any thread. Without the guard, but for Pipes: the calls may block, and be left by cancellation.
 // The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_MEETING_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_MEETING_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_MEETING_CALLS_H_
+#define DEJA_PRELOAD_CALLS_MEETING_CALLS_H_
 
 #include <poll.h>
 #include <pthread.h>
@@ -94,4 +94,4 @@ class MeetingCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_MEETING_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_MEETING_CALLS_H_

@@ -1,8 +1,8 @@
-#include "preload/engine/mpi_call.h"
+#include "preload/calls/mpi_call.h"
 
 #include <algorithm>
 
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 
 namespace deja::preload {
 namespace {

@@ -4,8 +4,8 @@
 // The recorder asks the real library about types and communicators, the replayer asks the trace;
 // both go through MpiWorld, so that they describe a call in the same way. Any thread; no
 // allocation. Memory is read as the call itself would read it.
-#ifndef DEJA_PRELOAD_ENGINE_MPI_CALL_H_
-#define DEJA_PRELOAD_ENGINE_MPI_CALL_H_
+#ifndef DEJA_PRELOAD_CALLS_MPI_CALL_H_
+#define DEJA_PRELOAD_CALLS_MPI_CALL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include "api/mpi_table.h"
 #include "common/inline_vec.h"
 #include "format/wire/messages.h"
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 #include "preload/symbols/mpi_library.h"
 
 namespace deja::preload {
@@ -130,4 +130,4 @@ size_t MpiArrayCount(const Call& call);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_MPI_CALL_H_
+#endif  // DEJA_PRELOAD_CALLS_MPI_CALL_H_

@@ -1,10 +1,10 @@
 // MpiCalls: what an engine does with calls of MPI's API.
 //
 // Any thread, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_MPI_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_MPI_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_MPI_CALLS_H_
+#define DEJA_PRELOAD_CALLS_MPI_CALLS_H_
 
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 
 namespace deja::preload {
 
@@ -21,4 +21,4 @@ class MpiCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_MPI_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_MPI_CALLS_H_

@@ -1,10 +1,10 @@
 // NcclCalls and CurandCalls: what an engine does with calls of NCCL's API and of cuRAND's host API.
 //
 // Any thread, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_NCCL_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_NCCL_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_NCCL_CALLS_H_
+#define DEJA_PRELOAD_CALLS_NCCL_CALLS_H_
 
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 
 namespace deja::preload {
 
@@ -30,4 +30,4 @@ class CurandCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_NCCL_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_NCCL_CALLS_H_

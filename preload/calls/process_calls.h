@@ -1,8 +1,8 @@
 // ProcessCalls: what an engine does with other processes: children, waits, signals, process ids.
 //
 // Any thread, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_PROCESS_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_PROCESS_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_PROCESS_CALLS_H_
+#define DEJA_PRELOAD_CALLS_PROCESS_CALLS_H_
 
 #include <cstdint>
 
@@ -51,4 +51,4 @@ class ProcessCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_PROCESS_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_PROCESS_CALLS_H_

@@ -1,8 +1,8 @@
 // SocketCalls: what an engine does with sockets and FIFOs.
 //
 // Any thread, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_SOCKET_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_SOCKET_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_SOCKET_CALLS_H_
+#define DEJA_PRELOAD_CALLS_SOCKET_CALLS_H_
 
 #include <cstdint>
 
@@ -24,4 +24,4 @@ class SocketCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_SOCKET_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_SOCKET_CALLS_H_

@@ -1,8 +1,8 @@
 // StepCalls: what an engine does with what the program says about itself (include/deja.h).
 //
 // Any thread; but for OnStep, with the guard held. The rules of engine.h hold.
-#ifndef DEJA_PRELOAD_ENGINE_STEP_CALLS_H_
-#define DEJA_PRELOAD_ENGINE_STEP_CALLS_H_
+#ifndef DEJA_PRELOAD_CALLS_STEP_CALLS_H_
+#define DEJA_PRELOAD_CALLS_STEP_CALLS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -41,4 +41,4 @@ class StepCalls {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_STEP_CALLS_H_
+#endif  // DEJA_PRELOAD_CALLS_STEP_CALLS_H_

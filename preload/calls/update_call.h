@@ -3,8 +3,8 @@
 // The same memory layout as in include/deja.h, which declares the entry points weak and so cannot
 // be included where they are defined; a unit test compares the two. Any thread; nothing is
 // dereferenced.
-#ifndef DEJA_PRELOAD_ENGINE_UPDATE_CALL_H_
-#define DEJA_PRELOAD_ENGINE_UPDATE_CALL_H_
+#ifndef DEJA_PRELOAD_CALLS_UPDATE_CALL_H_
+#define DEJA_PRELOAD_CALLS_UPDATE_CALL_H_
 
 #include <cstdint>
 
@@ -54,4 +54,4 @@ inline format::OptimizerUpdate DescribeUpdate(const UpdateCall& call) {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_UPDATE_CALL_H_
+#endif  // DEJA_PRELOAD_CALLS_UPDATE_CALL_H_

@@ -13,7 +13,7 @@
 
 #include "common/runtime/spin_lock.h"
 #include "format/wire/messages.h"
-#include "preload/engine/step_calls.h"
+#include "preload/calls/step_calls.h"
 
 namespace deja::preload {
 

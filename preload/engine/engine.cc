@@ -13,7 +13,7 @@
 #include "common/env_vars.h"
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/own_mapping.h"
-#include "preload/engine/life_calls.h"
+#include "preload/calls/life_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/process/guard.h"
 #include "preload/process/own_variables.h"

@@ -14,8 +14,8 @@
 
 #include "common/runtime/own_mapping.h"
 #include "common/runtime/spin_lock.h"
+#include "preload/calls/life_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/life_calls.h"
 #include "preload/process/fault_escape.h"
 #include "preload/process/guard.h"
 #include "preload/process/process_name.h"

@@ -5,7 +5,7 @@
 #define DEJA_PRELOAD_ENGINE_SNAPSHOT_EVENT_H_
 
 #include "format/wire/messages.h"
-#include "preload/engine/step_calls.h"
+#include "preload/calls/step_calls.h"
 
 namespace deja::preload {
 

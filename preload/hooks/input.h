@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "api/libc_table.h"
+#include "preload/calls/input_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/input_calls.h"
 #include "preload/process/guard.h"
 
 namespace deja::preload {

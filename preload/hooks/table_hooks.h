@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "api/table.h"
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 #include "preload/engine/engine.h"
 #include "preload/process/guard.h"
 #include "preload/process/process_exit.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/life_calls.h"
+#include "preload/calls/life_calls.h"
 #include "recorder/core/recorder.h"
 #include "recorder/files/file_recorder.h"
 #include "recorder/inputs/input_recorder.h"

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "format/wire/messages.h"
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 #include "recorder/core/recording.h"
 
 namespace deja::recorder {

@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "preload/engine/life_calls.h"
+#include "preload/calls/life_calls.h"
 #include "recorder/core/config.h"
 #include "recorder/core/recording.h"
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/file_calls.h"
+#include "preload/calls/file_calls.h"
 #include "recorder/core/recorder.h"
 #include "recorder/files/file_state.h"
 

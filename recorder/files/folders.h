@@ -4,7 +4,7 @@
 #ifndef DEJA_RECORDER_FILES_FOLDERS_H_
 #define DEJA_RECORDER_FILES_FOLDERS_H_
 
-#include "preload/engine/folders.h"
+#include "preload/calls/folders.h"
 
 namespace deja::recorder {
 

@@ -24,7 +24,7 @@
 #include <string_view>
 
 #include "common/runtime/spin_lock.h"
-#include "preload/engine/file_calls.h"
+#include "preload/calls/file_calls.h"
 
 namespace deja::recorder {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/clock_calls.h"
-#include "preload/engine/input_calls.h"
-#include "preload/engine/process_calls.h"
+#include "preload/calls/clock_calls.h"
+#include "preload/calls/input_calls.h"
+#include "preload/calls/process_calls.h"
 #include "recorder/core/recorder.h"
 #include "recorder/inputs/vain_waits.h"
 

@@ -8,8 +8,8 @@
 #include <atomic>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/lock_calls.h"
-#include "preload/engine/meeting_calls.h"
+#include "preload/calls/lock_calls.h"
+#include "preload/calls/meeting_calls.h"
 #include "recorder/core/recorder.h"
 
 namespace deja::recorder {

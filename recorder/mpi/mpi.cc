@@ -1,7 +1,7 @@
 // Calls of the MPI API.
 //
 // They have no communicator number of NCCL's: they are matched in the order of their thread. The
-// enter record is as of any call (preload/engine/mpi_call.h describes it). Results follow as
+// enter record is as of any call (preload/calls/mpi_call.h describes it). Results follow as
 // CallResults with communicator 0 and the enter's number, one for each buffer or request that has
 // some. CallLeave has the other out-parameters.
 //

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/engine/mpi_call.h"
+#include "preload/calls/mpi_call.h"
 
 namespace deja::recorder {
 

@@ -6,7 +6,7 @@
 #define DEJA_RECORDER_MPI_MPI_RECORDER_H_
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/mpi_calls.h"
+#include "preload/calls/mpi_calls.h"
 #include "recorder/core/recorder.h"
 #include "recorder/mpi/mpi_state.h"
 

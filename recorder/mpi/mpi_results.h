@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/engine/mpi_call.h"
+#include "preload/calls/mpi_call.h"
 #include "recorder/core/recording.h"
 #include "recorder/events/blob.h"
 #include "recorder/mpi/mpi_state.h"

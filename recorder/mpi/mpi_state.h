@@ -14,7 +14,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "preload/engine/mpi_call.h"
+#include "preload/calls/mpi_call.h"
 #include "recorder/core/recording.h"
 #include "recorder/events/event_writer.h"
 #include "recorder/events/mapped_memory.h"

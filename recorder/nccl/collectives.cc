@@ -4,7 +4,7 @@
 #include "api/nccl_table.h"
 #include "digest/digest.h"
 #include "include/compat/nccl.h"
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 #include "recorder/nccl/nccl_recorder.h"
 
 namespace deja::recorder {

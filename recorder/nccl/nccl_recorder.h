@@ -25,8 +25,8 @@
 #include <string_view>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/group_calls.h"
-#include "preload/engine/nccl_calls.h"
+#include "preload/calls/group_calls.h"
+#include "preload/calls/nccl_calls.h"
 #include "recorder/core/digests.h"
 #include "recorder/core/recorder.h"
 #include "recorder/events/blob.h"

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 #include "recorder/events/node_list.h"
 
 namespace deja::recorder {

@@ -11,7 +11,7 @@
 #ifndef DEJA_RECORDER_SOCKETS_CONNECTIONS_H_
 #define DEJA_RECORDER_SOCKETS_CONNECTIONS_H_
 
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
 
 namespace deja::preload {
 class PipeTable;

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "format/wire/messages.h"
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
 #include "preload/meet/connection_names.h"
 #include "recorder/core/recording.h"
 #include "recorder/sockets/received_heads.h"

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "preload/engine/socket_calls.h"
+#include "preload/calls/socket_calls.h"
 
 namespace deja::recorder {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/step_calls.h"
+#include "preload/calls/step_calls.h"
 #include "recorder/core/recorder.h"
 
 namespace deja::recorder {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "preload/engine/life_calls.h"
+#include "preload/calls/life_calls.h"
 #include "replayer/core/replayer.h"
 #include "replayer/files/file_replayer.h"
 #include "replayer/forks/forks.h"

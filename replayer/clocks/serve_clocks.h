@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "format/tail/clock_run.h"
-#include "preload/engine/input_calls.h"
+#include "preload/calls/input_calls.h"
 #include "replayer/clocks/thread_clocks.h"
 #include "replayer/core/session.h"
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "preload/engine/life_calls.h"
+#include "preload/calls/life_calls.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "preload/engine/file_calls.h"
+#include "preload/calls/file_calls.h"
 #include "replayer/core/replayer.h"
 #include "replayer/files/input_files.h"
 #include "replayer/files/machine_files.h"

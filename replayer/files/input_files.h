@@ -26,7 +26,7 @@
 #include <string>
 #include <string_view>
 
-#include "preload/engine/file_calls.h"
+#include "preload/calls/file_calls.h"
 #include "replayer/core/session.h"
 #include "replayer/files/overlay.h"
 

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "api/libc_table.h"
-#include "preload/engine/file_calls.h"
+#include "preload/calls/file_calls.h"
 
 namespace deja::replayer {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "preload/engine/file_calls.h"
+#include "preload/calls/file_calls.h"
 
 namespace deja::replayer {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "preload/engine/folders.h"
+#include "preload/calls/folders.h"
 
 namespace deja::replayer {
 

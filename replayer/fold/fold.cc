@@ -12,7 +12,7 @@
 #include "digest/digest.h"
 #include "format/scratch/fold_files.h"
 #include "include/compat/nccl.h"
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::replayer {

@@ -24,7 +24,7 @@
 
 #include "api/nccl_table.h"
 #include "common/result.h"
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 #include "replayer/nccl/computed_results.h"
 #include "replayer/nccl/served_comm.h"
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "preload/calls/buffers.h"
 #include "preload/cuda/device.h"
-#include "preload/engine/buffers.h"
 
 namespace deja::replayer {
 

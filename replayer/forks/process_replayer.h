@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "preload/engine/process_calls.h"
+#include "preload/calls/process_calls.h"
 #include "replayer/core/replayer.h"
 #include "replayer/forks/children.h"
 

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "preload/engine/clock_calls.h"
-#include "preload/engine/input_calls.h"
+#include "preload/calls/clock_calls.h"
+#include "preload/calls/input_calls.h"
 #include "replayer/core/replayer.h"
 
 namespace deja::replayer {

@@ -2,7 +2,7 @@
 #ifndef DEJA_REPLAYER_INPUTS_SERVE_INPUTS_H_
 #define DEJA_REPLAYER_INPUTS_SERVE_INPUTS_H_
 
-#include "preload/engine/input_calls.h"
+#include "preload/calls/input_calls.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {

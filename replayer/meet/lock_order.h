@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "common/runtime/futex.h"
-#include "preload/engine/lock_calls.h"
+#include "preload/calls/lock_calls.h"
 #include "replayer/core/session.h"
 #include "replayer/meet/stillness.h"
 #include "replayer/plan/lock_stream.h"

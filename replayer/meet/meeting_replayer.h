@@ -6,8 +6,8 @@
 #ifndef DEJA_REPLAYER_MEET_MEETING_REPLAYER_H_
 #define DEJA_REPLAYER_MEET_MEETING_REPLAYER_H_
 
-#include "preload/engine/lock_calls.h"
-#include "preload/engine/meeting_calls.h"
+#include "preload/calls/lock_calls.h"
+#include "preload/calls/meeting_calls.h"
 #include "replayer/core/replayer.h"
 #include "replayer/meet/lock_order.h"
 

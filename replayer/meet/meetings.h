@@ -17,8 +17,8 @@
 
 #include <string>
 
+#include "preload/calls/meeting_calls.h"
 #include "preload/engine/fd_table.h"
-#include "preload/engine/meeting_calls.h"
 
 namespace deja::replayer {
 

@@ -1,7 +1,7 @@
 #include "replayer/mpi/mpi_replayer.h"
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/mpi_call.h"
+#include "preload/calls/mpi_call.h"
 #include "replayer/mpi/mpi_serve.h"
 
 namespace deja::replayer {

@@ -5,7 +5,7 @@
 #ifndef DEJA_REPLAYER_MPI_MPI_REPLAYER_H_
 #define DEJA_REPLAYER_MPI_MPI_REPLAYER_H_
 
-#include "preload/engine/mpi_calls.h"
+#include "preload/calls/mpi_calls.h"
 #include "replayer/core/replayer.h"
 
 namespace deja::replayer {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "preload/engine/input_calls.h"
+#include "preload/calls/input_calls.h"
 #include "replayer/core/session.h"
 #include "replayer/mpi/mpi_world.h"
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "preload/engine/mpi_call.h"
+#include "preload/calls/mpi_call.h"
 #include "replayer/core/session.h"
 #include "replayer/plan/replay_plan.h"
 

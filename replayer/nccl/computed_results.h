@@ -9,7 +9,7 @@
 #include <span>
 
 #include "common/result.h"
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 #include "replayer/core/session.h"
 #include "replayer/nccl/nccl_thread.h"
 #include "replayer/nccl/served_comm.h"

@@ -5,8 +5,8 @@
 #ifndef DEJA_REPLAYER_NCCL_NCCL_REPLAYER_H_
 #define DEJA_REPLAYER_NCCL_NCCL_REPLAYER_H_
 
-#include "preload/engine/group_calls.h"
-#include "preload/engine/nccl_calls.h"
+#include "preload/calls/group_calls.h"
+#include "preload/calls/nccl_calls.h"
 #include "replayer/core/replayer.h"
 #include "replayer/nccl/process_groups.h"
 

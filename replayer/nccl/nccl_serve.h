@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "preload/engine/call.h"
+#include "preload/calls/call.h"
 #include "replayer/core/session.h"
 #include "replayer/nccl/nccl_thread.h"
 

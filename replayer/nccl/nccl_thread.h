@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "preload/engine/buffers.h"
-#include "preload/engine/call.h"
+#include "preload/calls/buffers.h"
+#include "preload/calls/call.h"
 #include "replayer/core/thread_state.h"
 #include "replayer/nccl/served_comm.h"
 

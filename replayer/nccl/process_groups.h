@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "preload/engine/group_calls.h"
+#include "preload/calls/group_calls.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {

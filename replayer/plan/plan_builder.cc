@@ -6,7 +6,7 @@
 #include "api/find_api.h"
 #include "format/log/rank_log.h"
 #include "include/compat/nccl.h"
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 
 namespace deja::replayer {
 

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
 #include "preload/meet/connection_names.h"
 #include "replayer/core/session.h"
 #include "replayer/sockets/connection_script.h"

@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "common/runtime/errno_keeper.h"
+#include "preload/calls/file_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/file_calls.h"
 #include "preload/files/absolute_path.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_sockets.h"

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
 
 namespace deja::replayer {
 

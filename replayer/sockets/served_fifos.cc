@@ -11,9 +11,9 @@
 #include <cstring>
 #include <utility>
 
+#include "preload/calls/file_calls.h"
+#include "preload/calls/meeting_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/file_calls.h"
-#include "preload/engine/meeting_calls.h"
 #include "preload/files/absolute_path.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/process/threads.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
 #include "preload/meet/connection_names.h"
 #include "replayer/sockets/connections.h"
 

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "common/runtime/errno_keeper.h"
+#include "preload/calls/file_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/file_calls.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"

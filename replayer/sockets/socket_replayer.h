@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "preload/engine/socket_calls.h"
+#include "preload/calls/socket_calls.h"
 #include "replayer/core/replayer.h"
 #include "replayer/sockets/connections.h"
 #include "replayer/sockets/fifo_watch.h"

@@ -3,7 +3,7 @@
 #ifndef DEJA_REPLAYER_STEPS_SERVE_STEPS_H_
 #define DEJA_REPLAYER_STEPS_SERVE_STEPS_H_
 
-#include "preload/engine/step_calls.h"
+#include "preload/calls/step_calls.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "preload/engine/step_calls.h"
+#include "preload/calls/step_calls.h"
 #include "replayer/core/replayer.h"
 
 namespace deja::replayer {

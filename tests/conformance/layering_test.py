@@ -57,8 +57,8 @@ class Layering(unittest.TestCase):
                                      f"{engine}/core/ may not include {engine}/{room}/x.h")
 
     def test_hooks_know_their_concern(self):
-        self.assertComplains("preload/hooks/sockets/a.cc", '#include "preload/engine/file_calls.h"\n',
-                             "preload/hooks/sockets/ may not include preload/engine/file_calls.h")
+        self.assertComplains("preload/hooks/sockets/a.cc", '#include "preload/calls/file_calls.h"\n',
+                             "preload/hooks/sockets/ may not include preload/calls/file_calls.h")
 
     def test_no_circles(self):
         sys.path.insert(0, str(CHECK.parent))

@@ -2,18 +2,18 @@
 #ifndef DEJA_TESTS_SUPPORT_EVERY_CALL_H_
 #define DEJA_TESTS_SUPPORT_EVERY_CALL_H_
 
-#include "preload/engine/clock_calls.h"
-#include "preload/engine/file_calls.h"
-#include "preload/engine/group_calls.h"
-#include "preload/engine/input_calls.h"
-#include "preload/engine/life_calls.h"
-#include "preload/engine/lock_calls.h"
-#include "preload/engine/meeting_calls.h"
-#include "preload/engine/mpi_calls.h"
-#include "preload/engine/nccl_calls.h"
-#include "preload/engine/process_calls.h"
-#include "preload/engine/socket_calls.h"
-#include "preload/engine/step_calls.h"
+#include "preload/calls/clock_calls.h"
+#include "preload/calls/file_calls.h"
+#include "preload/calls/group_calls.h"
+#include "preload/calls/input_calls.h"
+#include "preload/calls/life_calls.h"
+#include "preload/calls/lock_calls.h"
+#include "preload/calls/meeting_calls.h"
+#include "preload/calls/mpi_calls.h"
+#include "preload/calls/nccl_calls.h"
+#include "preload/calls/process_calls.h"
+#include "preload/calls/socket_calls.h"
+#include "preload/calls/step_calls.h"
 
 namespace deja::preload {
 

@@ -10,8 +10,8 @@
 
 #include <new>
 
-#include "preload/engine/clock_calls.h"
-#include "preload/engine/input_calls.h"
+#include "preload/calls/clock_calls.h"
+#include "preload/calls/input_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/symbols/real_symbols.h"

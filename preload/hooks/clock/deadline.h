@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/clock_calls.h"
+#include "preload/calls/clock_calls.h"
 #include "preload/hooks/input.h"
 
 namespace deja::preload {

@@ -2,8 +2,8 @@
 
 #pragma GCC visibility push(default)
 #include "include/compat/curand.h"
-#include "preload/engine/call.h"
-#include "preload/engine/nccl_calls.h"
+#include "preload/calls/call.h"
+#include "preload/calls/nccl_calls.h"
 #pragma GCC visibility pop
 
 #include "api/curand_table.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
 #include "preload/files/absolute_path.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/hooks/input.h"

@@ -8,8 +8,8 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/spin_lock.h"
+#include "preload/calls/meeting_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/meeting_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/meet/meeting_key.h"

@@ -16,8 +16,8 @@
 #include <climits>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/connections.h"
-#include "preload/engine/socket_calls.h"
+#include "preload/calls/connections.h"
+#include "preload/calls/socket_calls.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"

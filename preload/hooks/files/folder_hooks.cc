@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/engine/file_calls.h"
-#include "preload/engine/folders.h"
+#include "preload/calls/file_calls.h"
+#include "preload/calls/folders.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
 #include "preload/symbols/program_heap.h"

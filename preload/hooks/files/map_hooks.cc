@@ -5,9 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/calls/file_calls.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/fd_table.h"
-#include "preload/engine/file_calls.h"
 #include "preload/engine/mapped_inputs.h"
 #include "preload/hooks/export.h"
 #include "preload/process/guard.h"

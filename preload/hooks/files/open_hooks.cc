@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "preload/engine/connections.h"
-#include "preload/engine/file_calls.h"
-#include "preload/engine/socket_calls.h"
+#include "preload/calls/connections.h"
+#include "preload/calls/file_calls.h"
+#include "preload/calls/socket_calls.h"
 #include "preload/hooks/descriptors/entropy_files.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"

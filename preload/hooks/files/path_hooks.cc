@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/engine/file_calls.h"
+#include "preload/calls/file_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
 #include "preload/symbols/real_symbols.h"

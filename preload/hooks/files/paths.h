@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
+#include "preload/calls/file_calls.h"
+#include "preload/calls/socket_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/file_calls.h"
-#include "preload/engine/socket_calls.h"
 #include "preload/files/environment_file.h"
 #include "preload/hooks/input.h"
 #include "preload/process/guard.h"

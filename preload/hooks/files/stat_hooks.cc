@@ -8,7 +8,7 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/raw_syscall.h"
-#include "preload/engine/file_calls.h"
+#include "preload/calls/file_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
 #include "preload/symbols/real_symbols.h"

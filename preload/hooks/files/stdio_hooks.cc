@@ -2,7 +2,7 @@
 // (stream_hooks.cc).
 #include <cstdio>
 
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
 #include "preload/engine/fd_table.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"

@@ -15,7 +15,7 @@
 #include <cstdio>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/connections.h"
+#include "preload/calls/connections.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"

@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
+#include "preload/calls/lock_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/lock_calls.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
 

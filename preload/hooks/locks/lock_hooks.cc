@@ -10,7 +10,7 @@
 #include <atomic>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/life_calls.h"
+#include "preload/calls/life_calls.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/locks/lock_call.h"

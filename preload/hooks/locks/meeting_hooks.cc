@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
-#include "preload/engine/input_calls.h"
-#include "preload/engine/meeting_calls.h"
+#include "preload/calls/input_calls.h"
+#include "preload/calls/meeting_calls.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"

@@ -4,7 +4,7 @@
 #ifndef DEJA_PRELOAD_HOOKS_LOCKS_ONCE_CALL_H_
 #define DEJA_PRELOAD_HOOKS_LOCKS_ONCE_CALL_H_
 
-#include "preload/engine/lock_calls.h"
+#include "preload/calls/lock_calls.h"
 #include "preload/hooks/locks/lock_call.h"
 
 namespace deja::preload {

@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "common/runtime/errno_keeper.h"
+#include "preload/calls/meeting_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/meeting_calls.h"
 #include "preload/hooks/input.h"
 #include "preload/meet/robust_mutexes.h"
 #include "preload/meet/shared_mutexes.h"

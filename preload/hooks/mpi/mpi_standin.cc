@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "api/table.h"
+#include "preload/calls/mpi_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/mpi_calls.h"
 #include "preload/process/guard.h"
 
 namespace deja::preload {

@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "api/nccl_table.h"
-#include "preload/engine/call.h"
-#include "preload/engine/nccl_calls.h"
+#include "preload/calls/call.h"
+#include "preload/calls/nccl_calls.h"
 #include "preload/hooks/nccl/newer_calls.h"
 #include "preload/hooks/table_hooks.h"
 #include "preload/symbols/real_symbols.h"

@@ -18,7 +18,7 @@
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/raw_syscall.h"
 #include "common/runtime/spin_lock.h"
-#include "preload/engine/life_calls.h"
+#include "preload/calls/life_calls.h"
 #include "preload/hooks/input.h"
 #include "preload/process/guard.h"
 #include "preload/stack/modules.h"

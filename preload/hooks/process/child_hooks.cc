@@ -11,7 +11,7 @@
 #include <cerrno>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/process_calls.h"
+#include "preload/calls/process_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/child_environment.h"

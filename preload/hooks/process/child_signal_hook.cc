@@ -7,9 +7,9 @@
 #include <atomic>
 
 #include "common/runtime/errno_keeper.h"
+#include "preload/calls/process_calls.h"
 #include "preload/engine/child_signal.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/process_calls.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 

@@ -12,8 +12,8 @@
 #include <iterator>
 
 #include "common/runtime/errno_keeper.h"
+#include "preload/calls/life_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/life_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"

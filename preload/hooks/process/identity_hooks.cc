@@ -16,8 +16,8 @@
 #include <cstdlib>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/input_calls.h"
-#include "preload/engine/process_calls.h"
+#include "preload/calls/input_calls.h"
+#include "preload/calls/process_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"

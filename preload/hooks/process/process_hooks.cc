@@ -6,8 +6,8 @@
 #include <atomic>
 
 #include "common/runtime/errno_keeper.h"
+#include "preload/calls/life_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/life_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/process/child_environment.h"
 #include "preload/process/guard.h"

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "preload/calls/life_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/life_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/loading/driver_libraries.h"

@@ -1,8 +1,8 @@
 #include "preload/hooks/process/unrecorded_hooks.h"
 
 #include "common/runtime/errno_keeper.h"
+#include "preload/calls/life_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/life_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/process/guard.h"

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/input_calls.h"
-#include "preload/engine/process_calls.h"
+#include "preload/calls/input_calls.h"
+#include "preload/calls/process_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/spawn.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "preload/calls/lock_calls.h"
 #include "preload/engine/engine.h"
-#include "preload/engine/lock_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/stack/python_stack.h"
 

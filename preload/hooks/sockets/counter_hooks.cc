@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/engine/meeting_calls.h"
+#include "preload/calls/meeting_calls.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/engine/meeting_calls.h"
+#include "preload/calls/meeting_calls.h"
 #include "preload/hooks/descriptors/epoll_sets.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/hooks/export.h"

@@ -6,7 +6,7 @@
 #include "api/curand_table.h"
 #include "api/find_api.h"
 #include "api/table.h"
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 #include "tests/conformance/curand/curand_numbers.h"
 
 namespace {

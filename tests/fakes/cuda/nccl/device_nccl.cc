@@ -31,7 +31,7 @@
 
 #include "api/nccl_table.h"
 #include "api/table.h"
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 #include "tests/fakes/cuda/cuda_sim.h"
 #include "tests/fakes/cuda/nccl/profiler_host.h"
 #include "tests/fakes/cuda/sim_stream.h"

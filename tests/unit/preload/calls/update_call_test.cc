@@ -1,5 +1,5 @@
 // deja_update_t is read where include/deja.h cannot be included: the two must agree.
-#include "preload/engine/update_call.h"
+#include "preload/calls/update_call.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "preload/engine/buffers.h"
+#include "preload/calls/buffers.h"
 
 #include <gtest/gtest.h>
 
