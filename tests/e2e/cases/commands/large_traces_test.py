@@ -42,7 +42,7 @@ class LargeTraces(harness.DejaTest):
                 self.assertLess(self.for_each_operation(*argv), 256)
 
     def test_memory_for_each_operation_without_an_index(self):
-        self.checked(self.record("stepper", [f"--steps={VERY_MANY}", "--count=4"], n=2, trace=f"{VERY_MANY}.deja"))
+        self.checked(self.record("stepper", [f"--steps={VERY_MANY}", "--count=4"], n=2, trace=f"{VERY_MANY}.deja", timeout=600))
         for steps in MANY, VERY_MANY:  # as processes leave it that were killed
             for file in self.trace_path(f"{steps}.deja").glob("rank-*/events.deja"):
                 os.truncate(file, file.stat().st_size * 9 // 10)
