@@ -63,7 +63,7 @@ int64_t TakeValue(api::LibcApi api, uint64_t key, Real real) {
   return TakeInput(*engine, api, key, {}, [&](InputCall& call) { call.result = real(); });
 }
 
-// What a handler that came in the middle of one of Deja's calls is told. In a replay it compares it
+// What a handler gets that came in the middle of one of Deja's calls. In a replay it compares that
 // with a sender that has its recorded pid.
 int PidInHandler(int ProcessName::*recorded, int live) {
   if (!InProgramHandler() || !HasProcessName()) return live;

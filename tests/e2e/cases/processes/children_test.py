@@ -98,7 +98,7 @@ class Children(harness.DejaTest):
         self.replays(run, times=1)
 
     def test_a_handler_in_the_middle_of_a_wait_knows_its_parent(self):
-        """The wait is Deja's in a replay. The sender of the signal is the recorded parent there, and so is getppid()."""
+        """The wait is Deja's in a replay. The signal comes from the recorded parent there, as getppid() says."""
         run = self.checked(self.record_single(harness.BUILD / "tests" / "apps" / "workers", "--waits"))
         self.assertEqual(self.names()["0/1"]["ended"], "exit 10")
         again = self.replays(run, times=1)

@@ -33,8 +33,10 @@ class TorchPredictions(TorchTest):
         return [APPS / "optimizers.py", *" + ".join(jobs).split()]
 
     def assertPredicts(self, jobs, least_exact=1.0, most_kept=1 / 3, n=2):
-        """Records, packs, and replays all ranks from the last checkpoint, which follows from all others. jobs: each
-        with the parts of its state that are predicted for each of the model's tensors. least_exact: of each job."""
+        """Records, packs, and replays all ranks from the last checkpoint, which follows from all others.
+
+        jobs: each with the parts of its state that are predicted for each tensor of the model. least_exact: of each
+        job."""
         run = self.record_optimizers(*jobs, n=n)
         _, whole, none = self.packed()
         self.assertEqual(none, {})
