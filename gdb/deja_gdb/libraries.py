@@ -17,13 +17,14 @@ from .state import is_running
 from .text import say
 
 LARGE = 64 << 20  # bytes of a file
-LINE = re.compile(r"^0x\w+ +0x\w+ +(Yes|No)(?: \(\*\))? +(/.*)$", re.M)  # of `info sharedlibrary`
+LINE = re.compile(r"^0x\w+ +0x\w+ +(Yes|No)(?: \(\*\))? +(\S.*)$", re.M)  # of `info sharedlibrary`
 IN_PATTERNS = re.compile(r"([.*+?\[\]^$\\])")  # have a meaning in a pattern of `sharedlibrary`
 MOST_FRAMES = 200
 OF_STACKS = "backtrace", "up", "finish"  # commands of gdb's
 
 _is_late = {}  # by path
 _told = set()
+_known = []
 _chosen = False  # that this session reads late
 
 
@@ -46,11 +47,20 @@ def listed(read):
     return [path for state, path in LINE.findall(gdb.execute("info sharedlibrary", to_string=True)) if (state == "Yes") == read]
 
 
+def known():
+    """Those that gdb has read; of a program that has ended, when it was seen last."""
+    global _known
+    if is_running():
+        _known = listed(True)
+    return _known
+
+
 def read(paths):
     """gdb reads their symbols, and looks for places of breakpoints in them, once for all."""
     if paths:
         every = r"\|".join("^" + IN_PATTERNS.sub(r"\\\1", path) + "$" for path in paths)
         gdb.execute(f"sharedlibrary {every}", to_string=True)
+        known()
 
 
 def names(paths):

@@ -88,7 +88,7 @@ def restart(checkpoint, start, image=None):
     if image is None:
         checkpoint = session.the.nearest_sound(checkpoint)
     anew = session.the.runs > 0
-    read = libraries.listed(True)
+    read = libraries.known()
     with symbols.kept():
         if is_running():
             if image is None:
