@@ -228,7 +228,7 @@ def is_front_end():
 
 def install():
     global _chosen
-    _chosen = gdb.parameter("auto-solib-add") and not session.the.child and not is_front_end()
+    _chosen = not session.the.child and not is_front_end()
     session.the.run_listeners.append(before_run)
     gdb.events.new_objfile.connect(on_new_objfile)
     gdb.events.breakpoint_created.connect(on_breakpoint)
