@@ -1,8 +1,9 @@
 """Run by every Python of a job that Deja records or replays: for it the preloaded library puts this folder in front of
 PYTHONPATH.
 
-Does what the program's own sitecustomize would have done, and asks to be called when torch.distributed is imported.
-Imports nothing else, so that a program that never uses torch.distributed sees no difference.
+Does what the program's own sitecustomize would have done, asks to be called when torch.distributed is imported, and
+notes an exception that ends the program. Imports nothing else, so that a program that never uses torch.distributed sees
+no difference.
 """
 
 import importlib.machinery
@@ -51,4 +52,7 @@ if _is_preloaded():
     from deja import on_import
 
     on_import.watch()
+    from deja.interpreter import exceptions
+
+    exceptions.install()
 _run_the_next_one()

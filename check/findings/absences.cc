@@ -138,7 +138,7 @@ class AbsenceMatcher {
     finding.next.push_back(
         fmt::format("show RUN --rank {} --last 20 --stacks", finding.blamed.front()));
     finding.next.push_back(ShowCommand(finding.sides.back()));
-    finding.next.push_back(ReplayCommand(finding.blamed.front()));
+    finding.next.push_back(ReplayCommand(job_.ranks[blamed.front().rank]));
     return finding;
   }
 

@@ -124,4 +124,9 @@ std::string ReplayCommand(uint32_t rank) {
   return fmt::format("replay RUN --rank {} --gdb", rank);
 }
 
+std::string ReplayCommand(const RankSummary& rank) {
+  if (rank.end.exception.empty()) return ReplayCommand(rank.rank);
+  return fmt::format("replay RUN --rank {} --pdb", rank.rank);
+}
+
 }  // namespace deja::check

@@ -37,6 +37,8 @@ Side SideOf(const Job& job, const Member& member, const Call& call);
 std::string ShowCommand(const Side& side);
 // "replay RUN --rank 2 --gdb"
 std::string ReplayCommand(uint32_t rank);
+// The same in pdb, if an exception of Python's ended the rank.
+std::string ReplayCommand(const RankSummary& rank);
 
 }  // namespace deja::check
 

@@ -216,17 +216,32 @@ json PackageRows(const ReportSource& source) {
   return rows;
 }
 
-json ReplayCommands(const check::Report& report, const check::Job& job, const json& verdict) {
-  uint32_t rank = job.ranks.front().rank;
+// The rank to replay: the first finding's, or the first that an exception of Python's ended.
+const check::RankSummary& RankToReplay(const check::Report& report, const check::Job& job) {
+  const auto first = [&](auto is_one) {
+    const auto found = std::find_if(job.ranks.begin(), job.ranks.end(), is_one);
+    return found == job.ranks.end() ? nullptr : &*found;
+  };
+  const check::RankSummary* chosen = nullptr;
   if (!report.findings.empty() && !report.findings.front().blamed.empty())
-    rank = report.findings.front().blamed.front();
-  const std::string run = "RUN";
-  json commands = json::array(
-      {{fmt::format("deja replay {} --rank {}", run, rank),
-        "run this rank again, without the others"},
-       {fmt::format("deja replay {} --rank {} --gdb", run, rank), "the same in a debugger"},
-       {fmt::format("deja check {}", run), "the findings, as text"},
-       {fmt::format("deja info {}", run), "each rank, its end and its sizes"}});
+    chosen = first([&](const check::RankSummary& rank) {
+      return rank.rank == report.findings.front().blamed.front();
+    });
+  if (chosen == nullptr)
+    chosen = first([](const check::RankSummary& rank) { return !rank.end.exception.empty(); });
+  return chosen == nullptr ? job.ranks.front() : *chosen;
+}
+
+json ReplayCommands(const check::Report& report, const check::Job& job, const json& verdict) {
+  const check::RankSummary& rank = RankToReplay(report, job);
+  const std::string replay = fmt::format("deja replay RUN --rank {}", rank.rank);
+  json commands = json::array();
+  commands.push_back({replay, "run this rank again, without the others"});
+  if (!rank.end.exception.empty())
+    commands.push_back({replay + " --pdb", "the same in pdb, at the exception that ended it"});
+  commands.push_back({replay + " --gdb", "the same in a debugger"});
+  commands.push_back({"deja check RUN", "the findings, as text"});
+  commands.push_back({"deja info RUN", "each rank, its end and its sizes"});
   if (!verdict["findings"].empty())
     for (const json& next : verdict["findings"][0]["next"])
       commands.push_back({next, "from the first finding"});

@@ -10,7 +10,7 @@ before. It is the same run, so it reaches the same places. Type `deja help`.
 state      deja_replay_state          session    starting the program, and from which checkpoint
 tensors    elements of tensors        running    stops, going on, what is said at each stop
 stacks     recorded and live          positions  where the program is, so that a later run finds it
-images     sleeping copies of the program             frames     Deja's own frames in backtraces
-children   processes that the program has started
+images     sleeping copies            frames     Deja's own frames in backtraces
+children   processes of the program   libraries  which symbols gdb reads, and when (elf: what a file defines)
 commands   the list of commands       travel     goto, back, reverse-next, reverse-continue, marks
 """

@@ -3,7 +3,7 @@ import difflib
 
 import gdb
 
-from . import breakpoints, child, children, frames, images, reverse_next, running, session, travel, when_changed
+from . import breakpoints, child, children, frames, images, libraries, reverse_next, running, session, travel, when_changed
 from .running import go
 from .stacks import python_stack, recorded_stack
 from .state import OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP
@@ -115,6 +115,11 @@ def until(words):
     raise gdb.GdbError("usage: deja until step N | seq N [comm C] | nan | divergence | end")
 
 
+def stacks_of_both(words):
+    libraries.before_stack()
+    recorded_stack(words)
+
+
 def next_operation(_):
     go({OFFSET_NEXT: ("I", 1)})
 
@@ -141,7 +146,7 @@ COMMANDS = [
     ("tensor", tensor, "Show a tensor of the current operation, a snapshot or a registered tensor, or save it for numpy.load: "
      "send|recv|NAME [COUNT] [--save FILE]."),
     ("frames", frames.frames, "Show Deja's own frames in backtraces (on), or leave them out (off)."),
-    ("recorded-stack", recorded_stack, "The recorded stack beside the live one."),
+    ("recorded-stack", stacks_of_both, "The recorded stack beside the live one."),
     ("py-stack", python_stack, "Python's stack, live and recorded."),
     ("help", help_text, "List Deja's commands."),
 ]
@@ -157,6 +162,7 @@ def install():
     session.install()
     images.install()
     children.install()
+    libraries.install()
     if session.the.child:
         child.install()
     Deja()

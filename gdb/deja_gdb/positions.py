@@ -11,7 +11,7 @@ import gdb
 from . import images, session
 from .running import Start, go_on, read_reason, restart
 from .stacks import program_frame, stopped_by_deja, symbolize
-from .state import NAN, NO_REASON, OFFSET_NEXT, OPERATION, READY, STEP, State, is_running, read
+from .state import NAN, NO_REASON, OFFSET_NEXT, OFFSET_STEP, OPERATION, READY, STEP, State, is_running, read
 
 REGISTERS = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
 MAX_FRAME_BYTES = 2048
@@ -134,7 +134,10 @@ def find_hit(position, start):
     visit = Visit(position)
     try:
         while is_running():
-            State().write(OFFSET_NEXT, "I", 1)
+            now = State()
+            now.write(OFFSET_NEXT, "I", 1)
+            if now.has_step:
+                now.write(OFFSET_STEP, "Q", now.step + 2)  # the next one
             go_on()
             if not is_running() or not stopped_by_deja():
                 break

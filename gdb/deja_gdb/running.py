@@ -3,7 +3,7 @@ import contextlib
 
 import gdb
 
-from . import images, session, symbols
+from . import images, libraries, session, symbols
 from .stacks import is_own, program_frame, stopped_by_deja
 from .state import (END, OFFSET_COMM, OFFSET_EXIT, OFFSET_KEEP_IMAGES, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP, OFFSET_WATCHED, READY,
                     State, address_of_symbol, is_running)
@@ -45,6 +45,7 @@ class StopPoint(gdb.Breakpoint):
         if read_reason() != READY:
             return True
         StopPoint.start, start = Start(), StopPoint.start
+        libraries.on_ready()
         start.apply(State())
         return start.stop
 
@@ -87,6 +88,7 @@ def restart(checkpoint, start, image=None):
     if image is None:
         checkpoint = session.the.nearest_sound(checkpoint)
     anew = session.the.runs > 0
+    read = libraries.known()
     with symbols.kept():
         if is_running():
             if image is None:
@@ -95,6 +97,7 @@ def restart(checkpoint, start, image=None):
         if image is not None:
             _way = f"went back to {image.describe()}"
             images.wake(image)
+            libraries.after_attach(read)
         else:
             if checkpoint.number:
                 _way = f"started again from the checkpoint of step {checkpoint.step}"
@@ -158,6 +161,7 @@ def quietly(keep_breakpoints=False):
 def on_stop(event):
     if _quiet:
         return
+    libraries.on_stop()
     if isinstance(event, gdb.BreakpointEvent) and any(isinstance(b, StopPoint) for b in event.breakpoints):
         say_why()
         show_program()
@@ -196,6 +200,7 @@ def announce():
     if not is_running():
         say("deja: the program has ended")
         return
+    libraries.on_stop()
     if stopped_by_deja() and read_reason() != READY:
         say_why()
     else:

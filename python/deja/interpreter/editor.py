@@ -16,6 +16,7 @@ from deja import engine
 from deja.interpreter import last_exception
 
 MISSING = 131  # for `deja replay`: this Python has no debugpy (cli/replay/debugger/debugpy.h)
+_OF_DEBUGPY = ("debugpy", "pydevd", "_pydev", "pydev")
 _FIRST_OWN = 620  # of descriptors: the program's own get the numbers that they had
 
 # Functions of pydevd, by module and class, that the program's thread runs while it is stopped, or as it ends.
@@ -37,6 +38,7 @@ def _serve(number):
     os.set_inheritable(number, False)
     environment = dict(os.environ)
     names = _thread_names()
+    modules = set(sys.modules)
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # it warns of modules that Python has frozen
     try:
         _import_apart()
@@ -60,23 +62,48 @@ def _serve(number):
         del os.environ[name]
     os.environ.update(environment)
     _set_thread_names(names)
+    _forget_random(modules)
     # The children's own functions of Python have no debugger.
     os.register_at_fork(after_in_child=lambda: engine.as_library(_leave, (pydevd,)))
 
 
 def _import_apart():
     """Imports debugpy. Its module `random` has a state from live random numbers: the program gets another one."""
-    was_there = "random" in sys.modules
     register, os.register_at_fork = os.register_at_fork, lambda **_: None
     try:
         import random  # noqa: F401  where a fork does not seed it
     finally:
         os.register_at_fork = register
-    try:
-        import debugpy.server.api  # noqa: F401
-    finally:
-        if not was_there:
-            del sys.modules["random"]
+    import debugpy.server.api  # noqa: F401
+
+
+def _forget_random(before):
+    """Modules that came with debugpy and have something of `random`: the program imports them, and so `random`, where
+    it did without debugpy."""
+    if "random" in before:
+        return
+    new = {name: sys.modules[name] for name in sys.modules.keys() - before if not name.startswith(_OF_DEBUGPY)}
+    forgotten = {"random"}
+    while True:
+        more = {name for name in new.keys() - forgotten if _uses(new[name], forgotten)}
+        if not more:
+            break
+        forgotten |= more
+    for name in forgotten:
+        parent, _, last = name.rpartition(".")
+        if parent not in forgotten and getattr(sys.modules.get(parent), last, None) is new[name]:
+            delattr(sys.modules[parent], last)
+        del sys.modules[name]
+
+
+def _uses(module, names):
+    """Whether it has imported one of them, or something from one. A package has its own modules as attributes."""
+    for value in list(vars(module).values()):
+        is_module = isinstance(value, type(sys))
+        name = value.__name__ if is_module else getattr(value, "__module__", None)
+        if name in names and not (is_module and name.startswith(module.__name__ + ".")):
+            return True
+    return False
 
 
 def _thread_names():

@@ -3,31 +3,40 @@
 import os
 import sys
 
-from deja import engine
-
 _MAX_FRAMES = 20
 _MOST_HEAD, _MOST_END = 200, 200  # characters of a long text: what a loader worker raised stands at its end
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-_installed = False
+_noted = 0  # id of the exception that has gone by already, where two of these hooks are nested
 
 
 def install():
-    """Once, however often it is called."""
-    global _installed
-    if _installed:
-        return
-    _installed = True
+    """However often it is called: once for each hook that the program puts in the place of ours."""
     before = sys.excepthook
+    if getattr(before, "is_dejas", False):
+        return
 
     def noted(kind, error, traceback):
-        try:
-            engine.note(_text(kind, error, traceback))
-        except Exception as trouble:  # the program's own exception matters more
-            print(f"deja: an exception is not noted: {trouble!r}", file=sys.stderr)
+        _note(kind, error, traceback)
         before(kind, error, traceback)
 
+    noted.is_dejas = True
     sys.excepthook = noted
+
+
+def _note(kind, error, traceback):
+    global _noted
+    if id(error) == _noted:
+        return
+    _noted = id(error)
+    try:
+        from deja import engine  # with ctypes, which is not there everywhere and takes its time
+
+        engine.note(_text(kind, error, traceback))
+    except ImportError:
+        pass
+    except Exception as trouble:  # the program's own exception matters more
+        print(f"deja: an exception is not noted: {trouble!r}", file=sys.stderr)
 
 
 def _text(kind, error, traceback):

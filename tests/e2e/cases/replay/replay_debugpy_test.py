@@ -14,7 +14,7 @@ import dap  # noqa: E402
 import harness  # noqa: E402
 
 SCRIPT = """\
-import os, random, subprocess, sys, threading, time
+import os, tempfile, multiprocessing.process, random, subprocess, sys, threading, time
 
 def work(results):
     results.append(random.random())

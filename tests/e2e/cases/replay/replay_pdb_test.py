@@ -43,12 +43,29 @@ class Pdb(harness.DejaTest):
     def test_it_stops_at_the_exception_with_all_frames(self):
         run = self.checked(self.record_script(), code=1)
         seen = run.stdout.split()[0]
+        self.assertIn("deja: rank 0: exit 1, ValueError: step 3 is bad at train.py:5 in check", run.stderr)
+        self.assertRegex(run.stderr, r"deja: +deja replay \S+ --rank 0 --pdb +it failed first")
+        page = self.dir / "report.html"
+        self.checked(self.deja("report", self.trace_path(), "-o", page))
+        self.assertIn("deja replay RUN --rank 0 --pdb", page.read_text())
         again = self.checked(self.pdb("p step, value", "up", "p seen", "q"))
         self.assertIn("train.py(5)check()", again.stdout)
         self.assertIn("(Pdb) (3, 1000)", again.stdout)
         self.assertIn(f"(Pdb) {seen}", again.stdout)
         self.assertIn("rank 0: exit 1, the same as recorded", again.stdout)
         self.assertIn("ValueError: step 3 is bad", again.stderr)
+
+    def test_a_hook_of_the_program_and_a_program_that_ends_itself(self):
+        script = self.dir / "train.py"
+        for text, said in (("import sys\nbefore = sys.excepthook\n"
+                            "sys.excepthook = lambda *error: (print('mine', flush=True), before(*error))\n1 / 0\n",
+                            "exit 1, ZeroDivisionError: division by zero at train.py:4 in <module>\n"),
+                           ("import sys\nsys.exit(3)\n", "exit 3\n")):
+            script.write_text(text)
+            run = self.record_single(sys.executable, script, cwd=self.dir, trace=f"{len(text)}.deja")
+            self.assertIn(f"deja: rank 0: {said}", run.stderr)
+            again = self.checked(self.replay(0, trace=f"{len(text)}.deja"))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout)
 
     def test_a_frame_of_a_package_is_not_the_first_to_be_shown(self):
         run = self.record_script('import json\ntext = "{"\njson.loads(text)\n')
