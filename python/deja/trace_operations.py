@@ -75,7 +75,10 @@ class Operations(Sequence):
     def _part(self, facts: Dict[str, Any]) -> Part:
         values = {name: facts.get(name) for name in _PART_FIELDS}
         values["stack"] = [self._frame(one) for one in facts.get("stack") or ()]
-        return Part(**values)
+        # Millions of parts are made: the constructor of a frozen class takes six times as long.
+        part = object.__new__(Part)
+        part.__dict__.update(values)
+        return part
 
     def _frame(self, facts: Dict[str, Any]) -> Frame:
         """Few places are in very many stacks."""
