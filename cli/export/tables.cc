@@ -30,7 +30,7 @@ const char* StateName(const check::Part& part) {
   return part.is_open ? "open" : "done";
 }
 
-// Of each site, as the end of a part's text; empty: it has no places.
+// Each site's places as the end of a part's text; empty: it has none.
 std::vector<std::string> StackTexts(const check::Job& job) {
   std::vector<std::string> texts;
   for (const auto& site : job.sites) {

@@ -39,8 +39,8 @@ struct FoundTensor {
   TensorRole role = TensorRole::kInput;
 };
 
-// Of an operation inputs come first. Of a name it is the last one, or the last of the step.
-// kNotFound: the rank has no such operation or name, or its tensors were not digested.
+// An operation's inputs come first. A name stands for the last one, or the last of the step. An
+// error is kNotFound: the rank has no such operation or name, or its tensors were not digested.
 Result<std::vector<FoundTensor>> FindTensors(const format::RankReader& reader,
                                              const TensorName& name);
 

@@ -9,15 +9,15 @@ from .trace_objects import Frame, Operation, Part
 
 _HEAD = b'"operations":[\n'
 _PART_FIELDS = tuple(Part.__dataclass_fields__)
-# Parts that stay in memory, of all operations together: about 1 kB each.
-_MOST_KEPT_PARTS = 1 << 18
+# Parts that stay in memory, of all operations together: about 1 kB each. More of them cost the garbage collector time.
+_MOST_KEPT_PARTS = 1 << 15
 
 
 class Operations(Sequence):
     """The operations of a file that `deja export --format json` has written, one a line.
 
-    The file may be removed. Of very many parts the objects of an operation are made again when it is asked for again:
-    these are equal. One thread at a time.
+    The file may be removed. Where there are very many parts, an operation that is asked for again is made again, and is
+    equal. One thread at a time.
     """
 
     def __init__(self, path: str):

@@ -104,7 +104,7 @@ class GoodRun(harness.DejaTest):
         from deja.trace import Trace
         with Trace(self.trace_path(), program=str(harness.DEJA)) as trace:
             operations = trace.operations
-        # Of a closed trace, too.
+        # A closed trace has them, too.
         everything = list(operations)
         self.assertEqual(len(everything), len(operations))
         self.assertEqual(operations[-1], everything[-1])
