@@ -2,6 +2,7 @@
 
 Each Python that there is reads with what it has: this one, and DEJA_TORCH_PYTHON.
 """
+import json
 import os
 import subprocess
 import sys
