@@ -33,7 +33,7 @@ MAY_USE = {
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
     "cli/events": "api cli digest format/log format/reader format/tail format/wire",
-    "cli/export": "check check/evidence check/timeline cli/check cli/summaries digest",
+    "cli/export": "check check/evidence check/timeline cli cli/check cli/doctor cli/summaries cli/tensors digest format/trace",
     "cli/fence": "cli format/trace",
     "cli/help": "cli",
     "cli/import": "api cli format/layout format/log format/reader format/wire",

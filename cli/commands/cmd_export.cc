@@ -15,13 +15,14 @@
 #include "cli/command.h"
 #include "cli/events/symbolizer.h"
 #include "cli/export/formats.h"
+#include "cli/export/parquet.h"
+#include "cli/export/tensor_file.h"
 #include "cli/help/option_list.h"
 #include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/output_name.h"
 #include "cli/pack/staged_output.h"
 #include "cli/progress.h"
-#include "cli/tensors/npy.h"
 #include "cli/tensors/tensor_lookup.h"
 #include "cli/version.h"
 #include "digest/digest.h"
@@ -33,7 +34,7 @@ namespace {
 
 struct ExportOptions {
   std::string trace;
-  std::string format = "perfetto";
+  std::string format;
   std::string out;
   std::string tensor;
   uint32_t rank = 0;
@@ -44,16 +45,23 @@ struct ExportOptions {
 };
 ExportOptions g_export_options;
 
+// A folder of tables, which Python writes.
+constexpr const char* kParquet = "parquet";
+
 // Calls of a communicator that are kept, of all ranks together: 64 bytes each.
 constexpr size_t kMostExportedCalls = size_t{16} << 20;
 
 void AddExportOptions(CLI::App& app) {
   std::vector<std::string> names;
   for (const ExportFormat& format : ExportFormats()) names.emplace_back(format.name);
+  names.emplace_back(kParquet);
+  for (const TensorFormat& format : TensorFormats()) names.emplace_back(format.name);
   app.add_option("TRACE", g_export_options.trace, "A trace directory or a bundle")->required();
   app.add_option("--format", g_export_options.format,
                  "perfetto: for ui.perfetto.dev (default); chrome: JSON of chrome://tracing; fr: a "
-                 "folder of PyTorch Flight Recorder dumps; json, csv: for scripts")
+                 "folder of PyTorch Flight Recorder dumps; parquet: a folder of tables, by python3 "
+                 "with pyarrow; json, csv: for scripts. With --tensor: "
+                 "npy, safetensors, pt (torch.load); default: by the ending of --out, else npy")
       ->check(CLI::IsMember(names));
   app.add_option("-o,--out", g_export_options.out,
                  "The file or folder to write (default: TRACE's name in the working directory)");
@@ -62,9 +70,10 @@ void AddExportOptions(CLI::App& app) {
   app.add_flag("--only-ranks", g_export_options.only_ranks,
                "With json: ranks, without their steps, and communicators alone; reads few events");
   AddBinariesOption(app, g_export_options.binaries);
-  auto* tensor = app.add_option("--tensor", g_export_options.tensor,
-                                "Instead: the result of operation COMM:SEQ as a file of NumPy's; "
-                                "bfloat16 as uint16, float8 as uint8");
+  auto* tensor =
+      app.add_option("--tensor", g_export_options.tensor,
+                     "Instead: the result of operation COMM:SEQ, or NAME[@STEP] that the "
+                     "program has shown; in npy bfloat16 is uint16, float8 uint8");
   app.add_option("--rank", g_export_options.rank, "With --tensor: the rank (default 0)")
       ->needs(tensor);
   app.add_flag("--input", g_export_options.input, "With --tensor: the input, not the result")
@@ -73,15 +82,25 @@ void AddExportOptions(CLI::App& app) {
   SetGroups(app, {{"Tensors", {"--tensor", "--rank", "--input"}}});
 }
 
-const ExportFormat& ChosenFormat() {
+// Null: that format is one of tensors.
+const ExportFormat* ChosenFormat() {
   const auto formats = ExportFormats();
-  return *std::find_if(formats.begin(), formats.end(), [](const ExportFormat& format) {
+  if (g_export_options.format.empty()) return &formats.front();
+  const auto it = std::find_if(formats.begin(), formats.end(), [](const ExportFormat& format) {
     return g_export_options.format == format.name;
   });
+  return it == formats.end() ? nullptr : &*it;
+}
+
+// Null: that format is none of tensors.
+const TensorFormat* ChosenTensorFormat() {
+  if (!g_export_options.format.empty()) return TensorFormatNamed(g_export_options.format);
+  const TensorFormat* named = TensorFormatOfFile(g_export_options.out);
+  return named == nullptr ? &TensorFormats().front() : named;
 }
 
 // The tensor that was asked for, as a file.
-Status WriteTensor(const std::string& path, FoundTensor& written) {
+Status WriteTensor(const std::string& path, const TensorFormat& format, FoundTensor& written) {
   DEJA_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(g_export_options.tensor));
   DEJA_ASSIGN_OR_RETURN(const auto trace, OpenTrace(g_export_options.trace));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_export_options.rank));
@@ -91,49 +110,84 @@ Status WriteTensor(const std::string& path, FoundTensor& written) {
   if (!bytes)
     return Fail(bytes.error().code, fmt::format("exporting: tensor {} of rank {}: {}", name.Text(),
                                                 g_export_options.rank, bytes.error().message));
-  DEJA_ASSIGN_OR_RETURN(auto file, ExportFile::Create(path));
   const uint32_t size = std::max(digest::ElementSize(written.tensor.dtype), uint32_t{1});
-  file.Write(NpyHeader(written.tensor.dtype, bytes->size() / size));
-  file.Write({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
-  return file.Finish();
+  return format.write({name.Text(), written.tensor.dtype, bytes->size() / size, *bytes}, path);
 }
 
 int ExportTensor(const Context& context) {
+  const TensorFormat* format = ChosenTensorFormat();
+  if (format == nullptr) {
+    Diagnose(
+        fmt::format("exporting: --format {}: not a format of tensors; give npy, safetensors "
+                    "or pt",
+                    g_export_options.format));
+    return kExitUsage;
+  }
   const std::string out = g_export_options.out.empty()
-                              ? OutputNameFor(g_export_options.trace, ".npy")
+                              ? OutputNameFor(g_export_options.trace, format->ending)
                               : g_export_options.out;
   auto staged = StagedOutput::For(out);
   if (!staged) return FailWith(staged.error());
   FoundTensor tensor;
   Progress progress("writing " + out);
-  if (const Status written = WriteTensor(staged->path(), tensor); !written)
+  if (const Status written = WriteTensor(staged->path(), *format, tensor); !written)
     return FailWith(written.error());
   if (auto published = staged->Publish({staged->path()}); !published)
     return FailWith(published.error());
   const std::string type = digest::DTypeText(tensor.tensor.dtype);
   if (context.json)
     PrintJson({{"export", out},
-               {"format", "npy"},
+               {"format", format->name},
                {"dtype", type},
                {"count", tensor.tensor.count},
-               {"is_result", tensor.is_result}});
+               {"is_result", tensor.role == TensorRole::kResult}});
   else
-    PrintLine(fmt::format("{}: {} {}[{}]", out, tensor.is_result ? "result" : "input", type,
-                          tensor.tensor.count));
+    PrintLine(fmt::format("{}: {} {}[{}]", out, NameOf(tensor.role), type, tensor.tensor.count));
   return kExitOk;
+}
+
+int ExportParquet(const Context& context) {
+  const std::string out = g_export_options.out.empty()
+                              ? OutputNameFor(g_export_options.trace, ".parquet")
+                              : g_export_options.out;
+  auto staged = StagedOutput::For(out);
+  if (!staged) return FailWith(staged.error());
+  Progress progress("writing " + out);
+  const auto written = WriteParquet(g_export_options.trace, staged->path());
+  if (!written) return FailWith(written.error());
+  if (auto published = staged->Publish({staged->path()}); !published)
+    return FailWith(published.error());
+  if (context.json) {
+    PrintJson({{"export", out},
+               {"format", kParquet},
+               {"rows", written->rows},
+               {"damaged", written->is_damaged}});
+  } else {
+    std::string tables;
+    for (const auto& [table, rows] : written->rows)
+      tables += fmt::format("{}{} {}", tables.empty() ? "" : ", ", table, HumanCount(rows));
+    PrintLine(fmt::format("{}: {}", out, tables));
+  }
+  return written->is_damaged ? kExitDataLoss : kExitOk;
 }
 
 int RunExport(const Context& context) {
   if (!g_export_options.tensor.empty()) return ExportTensor(context);
-  const ExportFormat& format = ChosenFormat();
+  const ExportFormat* format = ChosenFormat();
+  if (format == nullptr && g_export_options.format != kParquet) {
+    Diagnose(fmt::format("exporting: --format {}: a format of one tensor; name it with --tensor",
+                         g_export_options.format));
+    return kExitUsage;
+  }
   const bool only_ranks = g_export_options.only_ranks;
   if ((g_export_options.no_operations || only_ranks) && g_export_options.format != "json") {
     Diagnose(fmt::format("exporting: {}: only --format json has other parts",
                          only_ranks ? "--only-ranks" : "--no-operations"));
     return kExitUsage;
   }
+  if (format == nullptr) return ExportParquet(context);
   const std::string out = g_export_options.out.empty()
-                              ? OutputNameFor(g_export_options.trace, format.ending)
+                              ? OutputNameFor(g_export_options.trace, format->ending)
                               : g_export_options.out;
   auto staged = StagedOutput::For(out);
   if (!staged) return FailWith(staged.error());
@@ -161,13 +215,13 @@ int RunExport(const Context& context) {
   source.report.notes.insert(source.report.notes.end(), read->notes.begin(), read->notes.end());
   source.report.is_damaged = source.report.is_damaged || read->is_damaged;
   progress.Begin("writing " + out);
-  if (const Status written = format.write(source, staged->path()); !written)
+  if (const Status written = format->write(source, staged->path()); !written)
     return FailWith(written.error());
   if (auto published = staged->Publish({staged->path()}); !published)
     return FailWith(published.error());
   if (context.json)
     PrintJson({{"export", out},
-               {"format", format.name},
+               {"format", format->name},
                {"ranks", job.ranks.size()},
                {"operations", source.operations.size()},
                {"damaged", source.report.is_damaged}});
@@ -183,11 +237,13 @@ int RunExport(const Context& context) {
 extern const Command kExportCommand;
 const Command kExportCommand = {
     "export",
-    "Write a trace for other tools: Perfetto, Chrome, PyTorch Flight Recorder, JSON, CSV",
+    "Write a trace for other tools: Perfetto, Chrome, PyTorch Flight Recorder, Parquet, JSON, CSV",
     "  deja export run.deja                           run.perfetto-trace, for ui.perfetto.dev\n"
     "  deja export run.deja --format fr --out dumps   then: torchfrtrace dumps\n"
     "  deja export run.deja --format csv --out run.csv\n"
-    "  deja export run.deja --tensor 0:412 --rank 2 --out gradients.npy\n",
+    "  deja export run.deja --format parquet          run.parquet/operations.parquet and others\n"
+    "  deja export run.deja --tensor 0:412 --rank 2 --out gradients.npy\n"
+    "  deja export run.deja --tensor 0:412 --rank 2 --out gradients.safetensors\n",
     false,
     AddExportOptions,
     RunExport,

@@ -43,6 +43,7 @@ struct ShowOptions {
   bool all = false;
   std::string tensor;
   int64_t beside = -1;
+  std::string beside_trace;
   std::vector<std::string> binaries;
 };
 ShowOptions g_show_options;
@@ -268,11 +269,17 @@ void AddShowOptions(CLI::App& app) {
   AddBinariesOption(app, g_show_options.binaries);
   auto* tensor = app.add_option("--tensor", g_show_options.tensor,
                                 "Instead of events: statistics and histogram of the inputs and "
-                                "results of operation COMM:SEQ, e.g. 0:412");
+                                "results of operation COMM:SEQ, or of NAME[@STEP] that the program "
+                                "has shown: the last one, or the last of the step");
   app.add_option("--beside", g_show_options.beside,
                  "With --tensor: also where they differ from those of this rank")
       ->needs(tensor);
-  SetGroups(app, {{"Tensors", {"--tensor", "--beside"}},
+  app.add_option("--beside-trace", g_show_options.beside_trace,
+                 "With --tensor: also where they differ from those of another run's or a replay's "
+                 "trace, of the same rank or that of --beside")
+      ->needs(tensor);
+  SetPaths(app, {"--beside-trace"});
+  SetGroups(app, {{"Tensors", {"--tensor", "--beside", "--beside-trace"}},
                   {"Which process", {"--rank", "--attempt", "--child"}},
                   {"Which events",
                    {"--kind", "--call", "--thread", "--comm", "--seq", "--step", "--first",
@@ -330,11 +337,29 @@ Result<std::vector<ShownTensor>> TensorsOf(format::Trace& trace, uint32_t rank, 
   return shown;
 }
 
-// In words, where `a` differs from the tensor of the other rank; "": one of them has no bytes.
+// Those that --beside and --beside-trace name; empty: neither does.
+Result<std::vector<ShownTensor>> TensorsBeside(format::Trace& trace, const TensorName& name) {
+  const bool has_rank = g_show_options.beside >= 0;
+  const auto rank = has_rank ? static_cast<uint32_t>(g_show_options.beside) : g_show_options.rank;
+  if (g_show_options.beside_trace.empty())
+    return has_rank ? TensorsOf(trace, rank, -1, name) : std::vector<ShownTensor>{};
+  DEJA_ASSIGN_OR_RETURN(const auto other, OpenTrace(g_show_options.beside_trace));
+  return TensorsOf(*other, rank, -1, name);
+}
+
+// "rank 1 of b.deja"
+std::string BesideName() {
+  std::string name = fmt::format("rank {}", g_show_options.beside);
+  if (g_show_options.beside_trace.empty()) return name;
+  if (g_show_options.beside < 0) name = fmt::format("rank {}", g_show_options.rank);
+  return fmt::format("{} of {}", name, g_show_options.beside_trace);
+}
+
+// In words, where `a` differs from the tensor beside it; "": one of them has no bytes.
 std::string BesideText(const ShownTensor& a, const std::vector<ShownTensor>& others, size_t index) {
   if (index >= others.size() || a.bytes.empty()) return "";
   const ShownTensor& b = others[index];
-  const std::string other = fmt::format("rank {}", g_show_options.beside);
+  const std::string other = BesideName();
   if (a.bytes.size() != b.bytes.size() || a.found.tensor.dtype != b.found.tensor.dtype)
     return fmt::format("has another type or size than that of {}", other);
   return DifferenceText(digest::CompareElements(a.bytes, b.bytes, a.found.tensor.dtype),
@@ -349,18 +374,14 @@ int ShowTensors(format::Trace& trace, const Context& context) {
   }
   const auto tensors = TensorsOf(trace, g_show_options.rank, g_show_options.attempt, *name);
   if (!tensors) return FailWith(tensors.error());
-  std::vector<ShownTensor> others;
-  if (g_show_options.beside >= 0) {
-    auto read = TensorsOf(trace, static_cast<uint32_t>(g_show_options.beside), -1, *name);
-    if (!read) return FailWith(read.error());
-    others = std::move(*read);
-  }
+  const auto others = TensorsBeside(trace, *name);
+  if (!others) return FailWith(others.error());
   nlohmann::json json = nlohmann::json::array();
   for (size_t i = 0; i < tensors->size(); ++i) {
     const ShownTensor& one = (*tensors)[i];
     const TensorView view{one.found, fmt::format("rank {}, {}", g_show_options.rank, name->Text()),
                           one.bytes, one.why_no_bytes};
-    const std::string beside = BesideText(one, others, i);
+    const std::string beside = BesideText(one, *others, i);
     if (context.json) {
       json.push_back(TensorJson(view));
       if (!beside.empty()) json.back()["beside"] = beside;
@@ -428,7 +449,8 @@ const Command kShowCommand = {
     "  deja show run.deja --rank 0 --child 0/3+1                  what its third child did\n"
     "  deja show run.deja --rank 0 --step 17 --json               one JSON object a line\n"
     "  deja show run.deja --rank 0 --tensor 0:412 --beside 1      a tensor, and where rank 1's "
-    "differs\n",
+    "differs\n"
+    "  deja show run.deja --rank 0 --tensor conv1.weight@40 --beside-trace b.deja\n",
     false,
     AddShowOptions,
     RunShow,

@@ -56,6 +56,22 @@ void Pickle::EndTuple() {
   bytes_ += 't';  // TUPLE
 }
 
+void Pickle::Global(std::string_view module, std::string_view name) {
+  bytes_ += 'c';  // GLOBAL
+  for (const std::string_view part : {module, name}) {
+    bytes_ += part;
+    bytes_ += '\n';
+  }
+}
+
+void Pickle::Call() {
+  bytes_ += 'R';  // REDUCE
+}
+
+void Pickle::PersistentId() {
+  bytes_ += 'Q';  // BINPERSID
+}
+
 std::string Pickle::Take() {
   return std::exchange(bytes_, {});
 }

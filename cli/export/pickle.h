@@ -25,6 +25,9 @@ class Pickle {
   void EndDict();
   void BeginTuple();
   void EndTuple();
+  void Global(std::string_view module, std::string_view name);  // a class or function
+  void Call();          // the last value but one with the last one, a tuple, as its arguments
+  void PersistentId();  // makes of the last value what the reader keeps under it
   // What was written since the last Take().
   std::string Take();
   // The end of the value; nothing may follow.

@@ -1,7 +1,10 @@
 // Exports for scripts: JSON and CSV.
 #include <fmt/format.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/check/check_report.h"
 #include "cli/export/formats.h"
@@ -27,30 +30,44 @@ const char* StateName(const check::Part& part) {
   return part.is_open ? "open" : "done";
 }
 
-json PartJson(const ExportSource& source, const check::Part& part, bool is_transfer) {
+// Each site's places as the end of a part's text; empty: it has none.
+std::vector<std::string> StackTexts(const check::Job& job) {
+  std::vector<std::string> texts;
+  for (const auto& site : job.sites) {
+    json stack = json::array();
+    for (const check::Place& place : site)
+      stack.push_back({{"file", place.file}, {"line", place.line}, {"function", place.function}});
+    texts.push_back(stack.empty() ? "" : ",\"stack\":" + JsonText(stack));
+  }
+  return texts;
+}
+
+// Adds a part to `text`. There may be millions: values that are known to need no quoting are
+// written as they are.
+void AddPart(const ExportSource& source, const std::vector<std::string>& stacks,
+             const check::Part& part, bool is_transfer, std::string& text) {
   const check::Call& call = *part.call;
   const check::Signature& signature = source.SignatureOf(part);
-  json value = {{"rank", source.job.ranks[part.rank].rank},
-                {"comm", part.comm},
-                {"seq", call.seq},
-                {"begin_ns", part.begin_ns},
-                {"end_ns", part.end_ns},
-                {"state", StateName(part)},
-                {"operation", check::NameOf(signature.operation)},
-                {"thread", call.thread},
-                {"nan_in", call.Is(check::kNanIn)},
-                {"nan_out", call.Is(check::kNanOut)}};
-  if (signature.dtype != check::Signature::kNoType) value["dtype"] = TypeName(signature);
-  if (signature.count != check::Signature::kAnyCount) value["count"] = signature.count;
-  if (signature.root != check::Signature::kNone) value["root"] = signature.root;
-  if (call.step != check::kNoStep) value["step"] = call.step;
-  if (call.input != 0) value["input_digest"] = fmt::format("{:016x}", call.input);
-  if (call.output != 0) value["output_digest"] = fmt::format("{:016x}", call.output);
-  if (is_transfer) value["peer"] = static_cast<const check::Transfer&>(call).peer;
-  for (const check::Place& place : source.job.sites[call.site])
-    value["stack"].push_back(
-        {{"file", place.file}, {"line", place.line}, {"function", place.function}});
-  return value;
+  auto end = std::back_inserter(text);
+  fmt::format_to(end,
+                 R"({{"rank":{},"comm":{},"seq":{},"begin_ns":{},"end_ns":{},"state":"{}",)"
+                 R"("operation":"{}","thread":{},"nan_in":{},"nan_out":{})",
+                 source.job.ranks[part.rank].rank, part.comm, call.seq, part.begin_ns, part.end_ns,
+                 StateName(part), check::NameOf(signature.operation), call.thread,
+                 call.Is(check::kNanIn), call.Is(check::kNanOut));
+  if (signature.dtype != check::Signature::kNoType)
+    fmt::format_to(end, R"(,"dtype":"{}")", TypeName(signature));
+  if (signature.count != check::Signature::kAnyCount)
+    fmt::format_to(end, R"(,"count":{})", signature.count);
+  if (signature.root != check::Signature::kNone)
+    fmt::format_to(end, R"(,"root":{})", signature.root);
+  if (call.step != check::kNoStep) fmt::format_to(end, R"(,"step":{})", call.step);
+  if (call.input != 0) fmt::format_to(end, R"(,"input_digest":"{:016x}")", call.input);
+  if (call.output != 0) fmt::format_to(end, R"(,"output_digest":"{:016x}")", call.output);
+  if (is_transfer)
+    fmt::format_to(end, R"(,"peer":{})", static_cast<const check::Transfer&>(call).peer);
+  text += stacks[call.site];
+  text += '}';
 }
 
 json RankJson(const ExportSource& source, size_t index) {
@@ -107,17 +124,20 @@ Status ExportJson(const ExportSource& source, const std::string& path) {
                                                    {"ranks", job.RanksOf(communicator)}}));
   }
   if (source.has_operations) file.Write("],\n\"operations\":[");
+  const std::vector<std::string> stacks = StackTexts(job);
+  std::string line;
   for (size_t i = 0; i < source.operations.size(); ++i) {
     const check::JoinedOperation& one = source.operations[i];
-    json value = {{"communicator", one.communicator},
-                  {"number", one.number},
-                  {"agrees", one.agrees},
-                  {"parts", json::array()}};
-    for (const check::Part& part : one.parts)
-      value["parts"].push_back(PartJson(source, part, one.is_transfer));
-    file.Write((i == 0 ? "\n" : ",\n") + JsonText(value));
+    line = fmt::format(R"({}{{"communicator":{},"number":{},"agrees":{},"parts":[)",
+                       i == 0 ? "\n" : ",\n", one.communicator, one.number, one.agrees);
+    for (size_t p = 0; p < one.parts.size(); ++p) {
+      if (p != 0) line += ',';
+      AddPart(source, stacks, one.parts[p], one.is_transfer, line);
+    }
+    file.Write(line + "]}");
   }
-  file.Write("]");
+  // Readers of very many operations find the list's end without parsing.
+  file.Write(source.has_operations ? "\n]" : "]");
   if (source.has_findings)
     file.Write(",\n\"check\":" +
                JsonText(CheckJson(source.report, {source.trace, job.ranks.size()})));

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.h"
@@ -15,22 +17,30 @@
 
 namespace deja::cli {
 
-// An operation, as `deja show --comm --seq` takes it.
+// An operation, as `deja show --comm --seq` takes it; or a tensor that the program has shown
+// (deja_tensor), by its name.
 struct TensorName {
   uint32_t comm = 0;
   uint64_t seq = 0;
-  [[nodiscard]] std::string Text() const;  // "0:412"
+  std::string shown = {};                  // empty: the operation
+  std::optional<uint64_t> step = {};       // of `shown`; none: the last one
+  [[nodiscard]] std::string Text() const;  // "0:412", "conv1.weight@17"
 };
 
-// kInvalidArgument: the text is not COMM:SEQ.
+// COMM:SEQ, NAME or NAME@STEP. A name has a letter and no colon. kInvalidArgument: the text is none
+// of them.
 Result<TensorName> ParseTensorName(const std::string& text);
+
+enum class TensorRole { kInput, kResult, kShown };
+std::string_view NameOf(TensorRole role);
 
 struct FoundTensor {
   format::Tensor tensor;
-  bool is_result = false;  // otherwise an input of the operation
+  TensorRole role = TensorRole::kInput;
 };
 
-// Inputs first. kNotFound: the rank has no such operation, or its tensors were not digested.
+// An operation's inputs come first. A name stands for the last one, or the last of the step. An
+// error is kNotFound: the rank has no such operation or name, or its tensors were not digested.
 Result<std::vector<FoundTensor>> FindTensors(const format::RankReader& reader,
                                              const TensorName& name);
 

@@ -63,8 +63,7 @@ Histogram HistogramOf(std::span<const std::byte> bytes, uint32_t dtype) {
 std::vector<std::string> TensorLines(const TensorView& view) {
   const format::Tensor& tensor = view.found.tensor;
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{}: {}, {}[{}]", view.place,
-                              view.found.is_result ? "result" : "input",
+  lines.push_back(fmt::format("{}: {}, {}[{}]", view.place, NameOf(view.found.role),
                               digest::DTypeText(tensor.dtype), tensor.count));
   lines.push_back("  hash      " + HashOf(tensor));
   lines.push_back(
@@ -94,7 +93,7 @@ std::vector<std::string> TensorLines(const TensorView& view) {
 
 nlohmann::json TensorJson(const TensorView& view) {
   const format::Tensor& tensor = view.found.tensor;
-  nlohmann::json json = {{"is_result", view.found.is_result},
+  nlohmann::json json = {{"is_result", view.found.role == TensorRole::kResult},
                          {"dtype", digest::DTypeText(tensor.dtype)},
                          {"count", tensor.count},
                          {"hash", HashOf(tensor)},

@@ -17,13 +17,13 @@ import math
 import os
 import shutil
 import subprocess
-from dataclasses import asdict
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import element_types, reading
+from . import element_types, reading, trace_tables
 from .kept_folder import KeptFolder
 from .trace_objects import (Communicator, Finding, Frame, Operation, Part, Rank, Scalar, Step, TensorDifference, TensorInfo,
                             TensorStatistics)
+from .trace_operations import Operations
 
 __all__ = ["Communicator", "Finding", "Frame", "Operation", "Part", "Rank", "Scalar", "Step", "TensorDifference", "TensorInfo",
            "TensorStatistics", "Trace", "TraceError", "find_program"]
@@ -42,9 +42,7 @@ class _Ahead(NamedTuple):
 
 def _known(kind, facts):
     """An object of `kind`; fields that the program left out are None, unknown ones are passed over."""
-    names = kind.__dataclass_fields__
-    values = {name: facts.get(name) for name in names}
-    return kind(**{**values, "stack": [Frame(**frame) for frame in facts.get("stack") or []]} if "stack" in names else values)
+    return kind(**{name: facts.get(name) for name in kind.__dataclass_fields__})
 
 
 class Trace:
@@ -52,12 +50,12 @@ class Trace:
 
     def __init__(self, path, program: Optional[str] = None):
         self.path = os.fspath(path)
-        self._program = program or find_program()
-        self._library = reading.library_beside(self._program)
+        self.program = program or find_program()
+        self._library = reading.library_beside(self.program)
         self._folder = KeptFolder("deja-trace-")
         self._heads: Optional[Dict[str, Any]] = None  # ranks and communicators
         self._read: Optional[Dict[str, Any]] = None  # steps and findings, too
-        self._operations: Optional[List[Operation]] = None
+        self._operations: Optional[Operations] = None
         self._ranks: Optional[List[Rank]] = None
         self._reader: Optional[reading.Reader] = None
         self._ahead: Dict[Tuple[int, int, bool], _Ahead] = {}  # by rank, comm and whether of inputs
@@ -92,14 +90,13 @@ class Trace:
         return [_known(Communicator, facts) for facts in self._head()["communicators"]]
 
     @property
-    def operations(self) -> List[Operation]:
-        """By their begin."""
+    def operations(self) -> Sequence[Operation]:
+        """By their begin. Objects are made when an operation is asked for."""
         if self._operations is None:
-            read = self._exported_json()
-            self._operations = [
-                Operation(one["communicator"], one["number"], one["agrees"], [_known(Part, part) for part in one["parts"]])
-                for one in read.pop("operations")]
-            self._read = read
+            path = self._exported()
+            self._operations = Operations(path)
+            os.unlink(path)
+            self._read = self._operations.others
         return self._operations
 
     @property
@@ -154,7 +151,7 @@ class Trace:
         if comm is None:
             rank, comm, seq = _place_of(rank)
         if self._library is None:
-            return _kept_in(out, self._exported(rank, comm, seq, of_input, as_bits))
+            return _kept_in(out, self._exported_tensor(rank, comm, seq, of_input, as_bits))
         found = self._find(rank, comm, seq, of_input)
         return self._decoded(rank, found.hash, found.bytes, element_types.NAMES.get(found.dtype, "bytes"), as_bits, out)
 
@@ -202,16 +199,7 @@ class Trace:
 
     def rows(self) -> List[Dict[str, Any]]:
         """A row for each rank's part in an operation, for tables; `site` is the innermost frame."""
-        rows = []
-        for one in self.operations:
-            last = one.last
-            for part in one.parts:
-                row = asdict(part)
-                stack = row.pop("stack")
-                row.update(communicator=one.communicator, number=one.number, agrees=one.agrees, entered_last=part is last,
-                           site=f"{stack[0]['file']}:{stack[0]['line']}" if stack else None)
-                rows.append(row)
-        return rows
+        return list(trace_tables.operation_rows(self))
 
     def pandas(self):
         """`rows` as a pandas.DataFrame."""
@@ -220,17 +208,23 @@ class Trace:
         return pandas.DataFrame(self.rows())
 
     def arrow(self):
-        """`rows` as a pyarrow.Table; pyarrow.parquet.write_table makes a Parquet file of it."""
+        """`rows` as a pyarrow.Table."""
         import pyarrow
 
-        return pyarrow.Table.from_pylist(self.rows())
+        return pyarrow.Table.from_batches(trace_tables.batches("operations", trace_tables.operation_rows(self)),
+                                          trace_tables.schema_of("operations"))
+
+    def write_parquet(self, folder) -> Dict[str, int]:
+        """Writes FOLDER/TABLE.parquet of ranks, steps, operations, tensors, findings and events; returns the numbers of
+        rows. Needs pyarrow. `deja export --format parquet` does the same."""
+        return trace_tables.write(self, os.fspath(folder))
 
     # ----
 
     def _opened(self) -> reading.Reader:
         if self._reader is None:
             if self._library is None:
-                raise TraceError(f"reading tensors: there is no libdeja_read.so beside {self._program}; install Deja whole")
+                raise TraceError(f"reading tensors: there is no libdeja_read.so beside {self.program}; install Deja whole")
             directory = self.path
             if not os.path.isdir(directory):
                 directory = os.path.join(self._folder.path, "unpacked.deja")
@@ -238,7 +232,7 @@ class Trace:
             self._reader = _said(reading.Reader, self._library, directory)
         return self._reader
 
-    def _exported(self, rank, comm, seq, of_input, as_bits):
+    def _exported_tensor(self, rank, comm, seq, of_input, as_bits):
         """A tensor by way of a file, where the library is not installed."""
         import numpy
 
@@ -313,17 +307,21 @@ class Trace:
         facts = next(one for one in self._checked()["ranks"] if one["rank"] == rank)
         return [Step(**step) for step in facts["steps"]]
 
-    def _exported_json(self, *options: str) -> Dict[str, Any]:
+    def _exported(self, *options: str) -> str:
         path = os.path.join(self._folder.path, "trace.json")
         # 3: events are missing, which the findings say, too.
         self._run("export", self.path, "--format", "json", "--out", path, *options, allowed=(0, 3))
+        return path
+
+    def _exported_json(self, *options: str) -> Dict[str, Any]:
+        path = self._exported(*options)
         with open(path, encoding="utf-8") as file:
             read = json.load(file)
         os.unlink(path)
         return read
 
     def _run(self, *words: str, allowed=(0,)) -> str:
-        done = subprocess.run([self._program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+        done = subprocess.run([self.program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
                               check=False)
         if done.returncode not in allowed:
             raise TraceError(done.stderr.strip() or f"deja {words[0]}: exit {done.returncode}")

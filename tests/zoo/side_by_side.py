@@ -7,13 +7,15 @@ Runs each program twice without Deja. Once is with the Flight Recorder of its gl
 analyzes afterwards, once with TORCH_DISTRIBUTED_DEBUG=DETAIL. A run is ended after N seconds. Then each rank dumps what
 its Flight Recorder has, as torch does when an operation times out. The dumps of gloo's groups lack the members of
 groups, without which torchfrtrace gives up: these are put in. CASE.fr.txt in OUT has what torchfrtrace printed,
-CASE.detail.txt what the ranks printed. Needs torch 2.10 or newer.
+CASE.detail.txt what the ranks printed. A case of two runs has both in it, one after the other. Needs torch 2.10 or
+newer.
 """
 import argparse
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -61,12 +63,14 @@ finally:
 """
 
 
-def launch(script, args, expected, environment, seconds, data):
+def launch(script, args, expected, environment, seconds, data, second=""):
     """What the ranks printed, rank by rank."""
     ranks = []
+    if second == "resumed":
+        args = [*args, "--resume"]
     for rank in range(expected["ranks"]):
         env = {k: v for k, v in os.environ.items() if not k.startswith("DEJA_")}
-        env.update(expected.get("environment", [{}])[0])
+        env.update(expected.get("environment", [{}, {}])[bool(second)])
         env.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(expected["ranks"]), ZOO_DATA=str(data), **environment)
         ranks.append(subprocess.Popen([PYTHON, *script, *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       text=True, start_new_session=True))
@@ -83,14 +87,33 @@ def launch(script, args, expected, environment, seconds, data):
     return "".join(printed)
 
 
-def data_in(folder):
-    """Four files, which some programs read."""
+def data_in(folder, second=""):
+    """Four files, which some programs read; another run finds them in another order, a resumed one what is there."""
     data = folder / "data"
-    shutil.rmtree(data, ignore_errors=True)
-    data.mkdir()
-    for number in range(4):
-        (data / f"part-{number}").write_bytes(bytes(range(number, number + 4)))
+    if second != "resumed":
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir()
+        for number in (3, 0, 2, 1) if second else range(4):
+            (data / f"part-{number}").write_bytes(bytes(range(number, number + 4)))
     return data
+
+
+def with_recorder(case, expected, folder, seconds, second=""):
+    """What torchfrtrace prints of a run's dumps, and what the ranks printed."""
+    program = HERE / "programs" / f"{case}.py"
+    dumps = folder / f"{case}.dumps{'.second' if second else ''}"
+    dumps.mkdir()
+    recorder = {"TORCH_FR_BUFFER_SIZE": "2000", "ZOO_DUMPS": str(dumps), "ZOO_SECONDS": str(seconds)}
+    printed = launch([folder / "dumper.py", program], expected.get("args", []), expected, recorder, seconds + 90,
+                     data_in(folder, second), second)
+    analyzer = Path(PYTHON).with_name("torchfrtrace")
+    done = subprocess.run([analyzer, dumps, "--prefix", "nccl_trace_rank_"], capture_output=True, text=True, check=False)
+    return f"{len(list(dumps.iterdir()))} dumps, exit {done.returncode}\n{done.stdout}{done.stderr}\n{printed}"
+
+
+def with_detail(case, expected, folder, seconds, second=""):
+    return launch([HERE / "programs" / f"{case}.py"], expected.get("args", []), expected,
+                  {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}, seconds + 45, data_in(folder, second), second)
 
 
 def main():
@@ -106,19 +129,14 @@ def main():
         (folder / "dumper.py").write_text(DUMPER)
         for case in cases:
             expected = json.loads((HERE / "expected" / f"{case}.json").read_text())
-            program = HERE / "programs" / f"{case}.py"
-            dumps = folder / f"{case}.dumps"
-            dumps.mkdir()
-            recorder = {"TORCH_FR_BUFFER_SIZE": "2000", "ZOO_DUMPS": str(dumps), "ZOO_SECONDS": str(options.seconds)}
-            printed = launch([folder / "dumper.py", program], expected.get("args", []), expected, recorder,
-                             options.seconds + 90, data_in(folder))
-            analyzer = Path(PYTHON).with_name("torchfrtrace")
-            done = subprocess.run([analyzer, dumps, "--prefix", "nccl_trace_rank_"], capture_output=True, text=True, check=False)
-            (options.out / f"{case}.fr.txt").write_text(
-                f"{len(list(dumps.iterdir()))} dumps, exit {done.returncode}\n{done.stdout}{done.stderr}\n{printed}")
-            printed = launch([program], expected.get("args", []), expected, {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
-                             options.seconds + 45, data_in(folder))
-            (options.out / f"{case}.detail.txt").write_text(printed)
+            runs = ["", expected["second"]] if "second" in expected else [""]
+            # Where a program of the zoo finds another one at its port.
+            with socket.create_server(("127.0.0.1", 0)) as stranger:
+                if expected.get("port_is_taken"):
+                    os.environ["TAKEN_PORT"] = str(stranger.getsockname()[1])
+                for kind, run in (("fr", with_recorder), ("detail", with_detail)):
+                    texts = [run(case, expected, folder, options.seconds, second) for second in runs]
+                    (options.out / f"{case}.{kind}.txt").write_text("=== second run\n".join(texts))
             print(case, flush=True)
 
 

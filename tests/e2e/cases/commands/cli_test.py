@@ -76,6 +76,9 @@ class GoodRun(harness.DejaTest):
                 trace.tensors(1, part.comm, 1 << 40)
             beside = self.checked(self.deja("show", self.trace_path(), "--tensor", f"{part.comm}:{part.seq}", "--beside", 1)).stdout
             self.assertIn("equal to that of rank 1", beside)
+            beside = self.checked(self.deja("show", self.trace_path(), "--tensor", f"{part.comm}:{part.seq}", "--beside-trace",
+                                            self.trace_path())).stdout
+            self.assertIn(f"equal to that of rank 0 of {self.trace_path()}", beside)
             out = self.dir / "one.npy"
             self.checked(self.deja("export", self.trace_path(), "--tensor", f"{part.comm}:{part.seq}", "--rank", 1, "--out", out))
             self.assertEqual(out.read_bytes()[:6], b"\x93NUMPY")
@@ -94,6 +97,39 @@ class GoodRun(harness.DejaTest):
             self.assertEqual((array.dtype, array.shape), (numpy.dtype("float32"), (part.count,)))
             self.assertEqual([float(one) for one in shown["first_elements"]],
                              [float(str(one)) for one in array[:len(shown["first_elements"])]])
+
+    def test_operations_are_a_sequence_of_objects_that_are_made_when_asked_for(self):
+        sys.path.insert(0, str(harness.ROOT / "python"))
+        from deja import trace_operations
+        from deja.trace import Trace
+        with Trace(self.trace_path(), program=str(harness.DEJA)) as trace:
+            operations = trace.operations
+        # A closed trace has them, too.
+        everything = list(operations)
+        self.assertEqual(len(everything), len(operations))
+        self.assertEqual(operations[-1], everything[-1])
+        self.assertEqual(operations[1:3], everything[1:3])
+        begins = [min(part.begin_ns for part in one.parts) for one in everything]
+        self.assertEqual(begins, sorted(begins))
+        with self.assertRaises(IndexError):
+            operations[len(operations)]
+        kept, trace_operations._MOST_KEPT_PARTS = trace_operations._MOST_KEPT_PARTS, 1
+        try:
+            self.assertEqual(list(operations), everything)
+        finally:
+            trace_operations._MOST_KEPT_PARTS = kept
+
+    def test_a_shown_tensor_has_its_name(self):
+        shown = [json.loads(line) for line in self.checked(self.deja(
+            "show", self.trace_path(), "--kind", "snapshot", "--json")).stdout.splitlines()]
+        one = next(event for event in reversed(shown) if not event["opaque"])
+        read = self.checked(self.deja("show", self.trace_path(), "--tensor", one["name"], "--json")).json()
+        self.assertEqual([tensor["hash"] for tensor in read], [one["tensor"]["hash"]])
+        text = self.checked(self.deja("show", self.trace_path(), "--tensor", one["name"], "--beside", 1)).stdout
+        self.assertIn(f"rank 0, {one['name']}: shown, ", text)
+        refused = self.deja("show", self.trace_path(), "--tensor", "no.such")
+        self.assertEqual(refused.code, harness.EXIT_FAILURE)
+        self.assertIn("rank 0 has shown no tensor of that name", refused.stderr)
 
     def test_ranks_alone_are_those_of_the_whole_export(self):
         whole, ranks = self.dir / "whole.json", self.dir / "ranks.json"

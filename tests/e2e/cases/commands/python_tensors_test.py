@@ -2,6 +2,7 @@
 
 Each Python that there is reads with what it has: this one, and DEJA_TORCH_PYTHON.
 """
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,18 @@ TYPES = (
     ("float8e4m3", "float8_e4m3fn", [1, -2, 0.5, 448], [0x38, 0xc0, 0x30, 0x7e]),
     ("float8e5m2", "float8_e5m2", [1, -2, 0.5, float("inf")], [0x3c, 0xc0, 0x38, 0x7c]),
 )
+
+# Prints what torch.load makes of each file: type and values, or why it does not.
+LOADER = '''
+import json, sys, torch
+
+for path in sys.argv[1:]:
+    try:
+        tensor = torch.load(path)
+        print(json.dumps([str(tensor.dtype), tensor.float().tolist()]))
+    except AttributeError as error:  # no such type in this torch
+        print(json.dumps(str(error)))
+'''
 
 # Prints one JSON object a tensor: what each way of reading gives, or why it does not.
 READER = '''
@@ -128,6 +141,52 @@ class ElementTypes(harness.DejaTest):
         wanted = [TYPES[index][3] for index in ORDER for _ in range(2)]
         self.assertEqual(said["read"], wanted)
         self.assertIn("no such operation", said["beyond"])
+
+    def test_files_of_other_libraries(self):
+        for kind, words in (("csv", ["not a format of tensors", "--tensor", "0:1"]), ("pt", ["a format of one tensor"])):
+            refused = self.deja("export", self.trace_path(), "--format", kind, "--out", self.dir / "x", *words[1:])
+            self.assertEqual(refused.code, harness.EXIT_USAGE)
+            self.assertIn(f"exporting: --format {kind}: {words[0]}", refused.stderr)
+        files = []
+        for seq, (name, type_name, values, bits) in enumerate(TYPES, 1):
+            for ending in ("safetensors", "pt"):
+                files.append(self.dir / f"{name}.{ending}")
+                self.checked(self.deja("export", self.trace_path(), "--tensor", f"0:{seq}", "--out", files[-1]))
+            written = files[-2].read_bytes()
+            size = int.from_bytes(written[:8], "little")
+            header = json.loads(written[8:8 + size])[f"0:{seq}"]
+            self.assertEqual(header["dtype"], {"float16": "F16", "bfloat16": "BF16", "float8e4m3": "F8_E4M3", "float8e5m2": "F8_E5M2"}[name])
+            width = (len(written) - 8 - size) // 4
+            self.assertEqual([int.from_bytes(written[8 + size + width * i:][:width], "little") for i in range(4)], bits)
+        for python in PYTHONS:
+            if not has(python, "torch"):
+                continue
+            with self.subTest(python=python):
+                run = self.checked(self.command([python, "-c", LOADER, *files[1::2]]))
+                for said, (_, type_name, values, _) in zip(map(json.loads, run.stdout.splitlines()), TYPES):
+                    if isinstance(said, str):
+                        self.assertIn("float8", type_name + said)
+                    else:
+                        self.assertEqual(said, [f"torch.{type_name}", values])
+
+    def test_tables(self):
+        """With pyarrow they are those of the trace; without it the command says what it needs."""
+        folder = self.dir / "tables"
+        run = self.deja("export", self.trace_path(), "--format", "parquet", "--out", folder, "--json")
+        if not has("python3", "pyarrow"):
+            self.assertEqual(run.code, harness.EXIT_FAILURE)
+            self.assertRegex(run.stderr, "exporting: --format parquet: .* has no pyarrow; install it")
+            self.assertFalse(folder.exists())
+            return
+        self.assertEqual(run.code, 0, run)
+        asked = "import pyarrow.parquet, sys; print(pyarrow.parquet.read_table(sys.argv[1]).to_pylist())"
+        for table, rows in run.json()["rows"].items():
+            read = eval(self.checked(self.command(["python3", "-c", asked, folder / f"{table}.parquet"])).stdout)
+            self.assertEqual(len(read), rows, table)
+            if table == "tensors":
+                self.assertEqual([one["dtype"] for one in read if one["is_result"]], [name for name, _, _, _ in TYPES])
+            if table == "events":
+                self.assertEqual([one["call"] for one in read if one["kind"] == "enter"].count("AllReduce"), len(TYPES))
 
     def test_tensors_that_differ_between_two_recordings(self):
         other = self.trace_path("other.deja")

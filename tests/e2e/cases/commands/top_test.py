@@ -50,17 +50,26 @@ class Terminal:
     def type(self, keys):
         os.write(self.fd, keys)
 
+    def take(self, timeout):
+        """Reads once; False: there was nothing, or the other side is closed."""
+        if not select.select([self.fd], [], [], timeout)[0]:
+            return False
+        try:
+            read = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.seen += read.decode(errors="replace")
+        return bool(read)
+
     def end(self):
         """The exit status; the terminal is as it was."""
         end = time.monotonic() + 30
         while time.monotonic() < end:
-            if select.select([self.fd], [], [], 0.1)[0]:
-                try:
-                    self.seen += os.read(self.fd, 65536).decode(errors="replace")
-                except OSError:
-                    pass
+            self.take(0.1)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid != 0:
+                while self.take(0):  # what it wrote between the last reading and its end
+                    pass
                 return os.waitstatus_to_exitcode(status)
         os.kill(self.pid, signal.SIGKILL)
         raise AssertionError(f"deja top does not end: {self.seen!r}")

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import check_log  # noqa: E402
 import harness  # noqa: E402
 
 MODES = ("ddp", "sharded", "pipeline", "hybrid")
@@ -37,6 +38,7 @@ class DigitsReplay(harness.DejaTest):
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGTERM)
             out, err = process.communicate(timeout=60)
+        check_log.look_at(self, harness.DEJA, process.args, process.folder)
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
         return harness.Run(process.args, code, out.decode(), err.decode())
 

@@ -43,13 +43,51 @@ TEST(TensorLookup, FindsInputsAndResultsOfOneOperation) {
   const auto found = FindTensors(reader, {0, 2});
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_EQ(found->size(), 2u);
-  EXPECT_TRUE(ChooseTensor(*found, false).is_result);
-  EXPECT_FALSE(ChooseTensor(*found, true).is_result);
+  EXPECT_EQ(ChooseTensor(*found, false).role, TensorRole::kResult);
+  EXPECT_EQ(ChooseTensor(*found, true).role, TensorRole::kInput);
   EXPECT_NE(ReadTensor(reader, found->front().tensor).error().message.find("level full"),
             std::string::npos);
   // One without digests, and one that is not there.
   EXPECT_NE(FindTensors(reader, {0, 1}).error().message.find("not digested"), std::string::npos);
   EXPECT_NE(FindTensors(reader, {0, 9}).error().message.find("no such operation"),
+            std::string::npos);
+}
+
+TEST(TensorName, OfAShownTensorHasALetterAndPerhapsAStep) {
+  const auto plain = ParseTensorName("conv1.weight");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->shown, "conv1.weight");
+  EXPECT_FALSE(plain->step);
+  const auto stepped = ParseTensorName("conv1.weight@17");
+  ASSERT_TRUE(stepped);
+  EXPECT_EQ(stepped->shown, "conv1.weight");
+  EXPECT_EQ(stepped->step, 17u);
+  EXPECT_EQ(stepped->Text(), "conv1.weight@17");
+  EXPECT_EQ(ParseTensorName("a@b")->shown, "a@b");
+}
+
+TEST(TensorLookup, FindsTheLastShownOneOrThatOfAStep) {
+  WrittenRank rank;
+  rank.Begin();
+  for (uint8_t step = 1; step <= 3; ++step) {
+    rank.Add(format::Step{step});
+    format::Snapshot snapshot;
+    snapshot.name = "loss";
+    snapshot.tensor.hash.bytes[0] = step;
+    if (step != 2) rank.Add(snapshot);
+  }
+  rank.EndBatch();
+  const format::RankReader& reader = rank.Reader();
+  const auto first_byte = [&](const char* name) {
+    const auto found = FindTensors(reader, *ParseTensorName(name));
+    return found ? found->front().tensor.hash.bytes[0] : 0;
+  };
+  EXPECT_EQ(first_byte("loss"), 3);
+  EXPECT_EQ(first_byte("loss@1"), 1);
+  EXPECT_EQ(FindTensors(reader, *ParseTensorName("loss"))->front().role, TensorRole::kShown);
+  EXPECT_NE(FindTensors(reader, *ParseTensorName("loss@2")).error().message.find("in no step 2"),
+            std::string::npos);
+  EXPECT_NE(FindTensors(reader, *ParseTensorName("lost")).error().message.find("of that name"),
             std::string::npos);
 }
 
@@ -67,7 +105,7 @@ TEST(TensorText, HasStatisticsAndAHistogram) {
   TensorView view;
   view.found.tensor.dtype = 7;
   view.found.tensor.count = 100;
-  view.found.is_result = true;
+  view.found.role = TensorRole::kResult;
   view.place = "rank 2, 0:412";
   view.bytes = bytes;
   const auto lines = TensorLines(view);
