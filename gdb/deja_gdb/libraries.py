@@ -195,7 +195,7 @@ def after_attach(paths):
 
 
 def before_stack():
-    """Of the thread that the user has chosen."""
+    """gdb reads what is on the stack of the thread that the user has chosen."""
     if is_running() and not gdb.parameter("auto-solib-add") and gdb.selected_thread() is not None:
         read_stack()
 

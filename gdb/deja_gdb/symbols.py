@@ -1,8 +1,8 @@
 """Symbols of large libraries, which gdb forgets with each program and would read again from their files.
 
 Inferiors that name a file share what gdb has read of it. So inferiors without a process name the same files while gdb
-changes from one process to the next: each one as its executable, without symbols of its own, in which gdb would look
-for places of breakpoints.
+changes from one process to the next. Each one names a file as its executable. It has no symbols of its own: gdb would
+look for places of breakpoints in them.
 """
 import contextlib
 import os
