@@ -2,9 +2,9 @@
 
 gdb reads the symbols of each library that a program loads. That takes it 16 s of processor time in a PyTorch job, most
 of it for libraries of which no user sees anything. So gdb reads none while the program runs. At a stop it reads those
-of all libraries with debug information, except for very large ones, and of the library in which the program stands.
-`backtrace` and the like read those of the libraries on the stack. A breakpoint reads those that may have a place of it:
-where it is made, or as the program loads the library.
+of libraries with debug information, very large ones left out, and of the library in which the program stands.
+`backtrace` and similar commands read those of the libraries on the stack. A breakpoint reads those that may have a
+place of it: where it is made, or as the program loads the library.
 """
 import os
 import re
