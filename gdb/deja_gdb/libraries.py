@@ -2,9 +2,9 @@
 
 gdb reads the symbols of each library that a program loads. That takes it 16 s of processor time in a PyTorch job, most
 of it for libraries of which no user sees anything. So gdb reads none while the program runs. At a stop it reads those
-of all libraries with debug information, except for very large ones, and of the library in which the program stands.
-`backtrace` and the like read those of the libraries on the stack. A breakpoint reads those that may have a place of it:
-where it is made, or as the program loads the library.
+of libraries with debug information, very large ones left out, and of the library in which the program stands.
+`backtrace` and similar commands read those of the libraries on the stack. A breakpoint reads those that may have a
+place of it: where it is made, or as the program loads the library.
 """
 import os
 import re
@@ -18,7 +18,7 @@ from .text import say
 
 LARGE = 64 << 20  # bytes of a file
 LINE = re.compile(r"^0x\w+ +0x\w+ +(Yes|No)(?: \(\*\))? +(\S.*)$", re.M)  # of `info sharedlibrary`
-IN_PATTERNS = re.compile(r"([.*+?\[\]^$\\])")  # have a meaning in a pattern of `sharedlibrary`
+NOT_PLAIN = re.compile(r"[^\w/-]")  # may have a meaning in a pattern of `sharedlibrary`
 MOST_FRAMES = 200
 OF_STACKS = "backtrace", "up", "finish"  # commands of gdb's
 
@@ -32,10 +32,18 @@ def is_late(path):
     """It is read when it is needed."""
     if path not in _is_late:
         try:
-            _is_late[path] = os.path.getsize(path) >= LARGE or not elf.has_debug_information(path, debug_folder())
+            _is_late[path] = os.path.getsize(path) >= LARGE or not (elf.has_debug_information(path, debug_folder())
+                                                                    or has_script(path))
         except (OSError, ValueError):
             _is_late[path] = False
     return _is_late[path]
+
+
+def has_script(path):
+    """gdb shows types by it, as those of the C++ library."""
+    real = os.path.realpath(path)
+    folders = "", os.path.join(gdb.parameter("data-directory"), "auto-load")
+    return any(os.path.exists(f"{folder}{real}-gdb.py") for folder in folders)
 
 
 def debug_folder():
@@ -58,7 +66,7 @@ def known():
 def read(paths):
     """gdb reads their symbols, and looks for places of breakpoints in them, once for all."""
     if paths:
-        every = r"\|".join("^" + IN_PATTERNS.sub(r"\\\1", path) + "$" for path in paths)
+        every = r"\|".join("^" + NOT_PLAIN.sub(".", path) + "$" for path in paths)
         gdb.execute(f"sharedlibrary {every}", to_string=True)
         known()
 
@@ -195,7 +203,7 @@ def after_attach(paths):
 
 
 def before_stack():
-    """Of the thread that the user has chosen."""
+    """gdb reads what is on the stack of the thread that the user has chosen."""
     if is_running() and not gdb.parameter("auto-solib-add") and gdb.selected_thread() is not None:
         read_stack()
 

@@ -1,7 +1,8 @@
 """Symbols of large libraries, which gdb forgets with each program and would read again from their files.
 
-A second inferior without a process names the same files while gdb changes from one process to the next. Inferiors that
-name a file share what gdb has read of it.
+Inferiors that name a file share what gdb has read of it. So inferiors without a process name the same files while gdb
+changes from one process to the next. Each one names a file as its executable. It has no symbols of its own: gdb would
+look for places of breakpoints in them.
 """
 import contextlib
 import os
@@ -36,24 +37,27 @@ def kept():
         yield
         return
     own = gdb.selected_inferior().num
-    before = {inferior.num for inferior in gdb.inferiors()}
-    try:
-        gdb.execute("add-inferior -no-connection", to_string=True)
-    except gdb.error:  # before gdb 10: they are read again, then
-        yield
-        return
-    holder = next(inferior.num for inferior in gdb.inferiors() if inferior.num not in before)
+    holders = []
     with no_notifications():
-        gdb.execute(f"inferior {holder}", to_string=True)
         try:
             for path in files:
-                try:
-                    gdb.execute(f"add-symbol-file {quoted(path)}", to_string=True)
-                except gdb.error:
-                    continue  # it is read again, then
+                holders.append(new_inferior())
+                gdb.execute(f"inferior {holders[-1]}", to_string=True)
+                # gdb knows an executable by its path without links.
+                command = "exec-file" if os.path.realpath(path) == path else "add-symbol-file"
+                gdb.execute(f"{command} {quoted(path)}", to_string=True)
+        except gdb.error:  # before gdb 10, or the file is gone: they are read again, then
+            pass
         finally:
             gdb.execute(f"inferior {own}", to_string=True)
     try:
         yield
     finally:
-        gdb.execute(f"remove-inferiors {holder}", to_string=True)
+        if holders:
+            gdb.execute(f"remove-inferiors {' '.join(map(str, holders))}", to_string=True)
+
+
+def new_inferior():
+    before = {inferior.num for inferior in gdb.inferiors()}
+    gdb.execute("add-inferior -no-connection", to_string=True)
+    return next(inferior.num for inferior in gdb.inferiors() if inferior.num not in before)

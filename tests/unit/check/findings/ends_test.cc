@@ -46,6 +46,19 @@ TEST(EndsTest, AKilledRankLeavesTheCommunicatorAndTheOthersGetAnError) {
   }
 }
 
+TEST(EndsTest, ARankThatAnExceptionEndedIsReplayedInPdb) {
+  for (const std::string exception : {"", "ValueError: bad"}) {
+    MadeJob made = Trained(3);
+    for (const uint32_t rank : {0, 1}) made.Do(rank, AllReduce(100), "train.py", 55, kFailedCall);
+    made.EndBy(2, EndKind::kExit, 1);
+    made[2].end.exception = exception;
+    for (const uint32_t rank : {0, 1}) made.EndBy(rank, EndKind::kExit, 1);
+    const Report report = made.Checked();
+    EXPECT_EQ(Only(report).next.back(),
+              exception.empty() ? "replay RUN --rank 2 --gdb" : "replay RUN --rank 2 --pdb");
+  }
+}
+
 // A user ends a healthy job: some ranks are in a call, the others are on their way to it.
 TEST(EndsTest, AJobThatIsEndedDoesNotHang) {
   MadeJob made = Trained(4);

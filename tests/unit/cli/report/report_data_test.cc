@@ -112,6 +112,21 @@ TEST(SurroundingsTable, HasOnlyWhatDiffers) {
   EXPECT_EQ(differences[0].values[2].ranks, std::vector<uint32_t>{2});
 }
 
+TEST(ReportData, NamesPdbForTheRankThatAnExceptionEnded) {
+  check::MadeJob made(2);
+  made.All(check::AllReduce(8), "a.py", 1);
+  for (const bool failed : {false, true}) {
+    if (failed) made[1].end.exception = "ValueError: bad";
+    const check::Job job = made.Made();
+    const auto replay = ReportData({}, job, check::Check(job), {})["replay"];
+    std::vector<std::string> commands;
+    for (const auto& row : replay) commands.push_back(row[0]);
+    const std::string rank = std::string("deja replay RUN --rank ") + (failed ? "1" : "0");
+    EXPECT_EQ(commands[0], rank);
+    EXPECT_EQ(commands[1], rank + (failed ? " --pdb" : " --gdb"));
+  }
+}
+
 TEST(ReportData, CountsNansByStep) {
   check::MadeJob made(2);
   for (uint64_t step = 0; step < 3; ++step) {
