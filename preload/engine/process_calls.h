@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "preload/engine/child_signal.h"
+
 namespace deja::preload {
 
 // A wait for processes. Before it `pid` and `options` are as in waitpid (waitid's P_ALL is -1, its
@@ -43,7 +45,13 @@ class ProcessCalls {
   virtual void AfterVainWait([[maybe_unused]] WaitCall& call) {}
   // SIGCHLD has reached the first thread of a program of Python (child_signal.h). True: the
   // program's handler runs now. Without the guard; async-signal-safe.
-  virtual bool OnChildSignal() { return true; }
+  virtual bool OnChildSignal([[maybe_unused]] ChildSignalCause cause) { return true; }
+  // The calling thread goes on to a call at which a place can be known, and the signal has come to
+  // it, or waits. Without the guard.
+  virtual void BeforeCallAtPlace() {}
+  // A call of the calling thread's that opens, reads, writes or closes a file has been counted
+  // (child_signal.h). Without the guard.
+  virtual void AfterFileCall() {}
 
  protected:
   ~ProcessCalls() = default;

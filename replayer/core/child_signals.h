@@ -23,11 +23,18 @@ class ChildSignals {
   void LeaveLive();
 
   // The calling thread, recorded thread `recorded`, has made one of its counted events / is about
-  // to read a clock. The program's handler runs for each signal that had come by then.
+  // to read a clock / has opened, read, written or closed a file. The program's handler runs for
+  // each signal that had come by then.
   void CountEvent(uint32_t recorded);
   void CountReading(uint32_t recorded);
+  void CountFileCall(uint32_t recorded);
+
+  // The program gets a signal that waits for the calling thread's next call: its place is between
+  // two of them. It is sent if there is no such call for a while.
+  static void GiveWaiting();
 
  private:
+  [[nodiscard]] bool IsDue(const RecordedSignal& signal) const;
   void GiveDue();
 
   const RecordedThread* thread_ = nullptr;  // null: none, but in calls that it ended

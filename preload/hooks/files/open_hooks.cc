@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "preload/engine/child_signal.h"
 #include "preload/engine/connections.h"
 #include "preload/engine/file_calls.h"
 #include "preload/engine/socket_calls.h"
@@ -94,6 +95,7 @@ int NoteFailed(int dirfd, const char* path, int flags) {
 // `real(path)` opens.
 template <typename Real>
 int OpenAt(int dirfd, const char* path, int flags, Real real) {
+  const FileCall counted;
   MappedPath mapped(dirfd, path, UseOf(flags), flags);
   if (mapped.refused()) return -1;
   int fd = real(mapped.get());

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "common/runtime/errno_keeper.h"
+#include "preload/engine/child_signal.h"
 #include "preload/engine/process_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -81,6 +82,7 @@ void EnterChild() {
   else
     ForgetProcessName();
   self.making = 0;
+  t_child_signal = {};  // its parent's
 }
 
 // A fork that does not come through our hook (forkpty, daemon) leaves no time for its pid; the

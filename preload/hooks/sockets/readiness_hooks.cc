@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/engine/child_signal.h"
 #include "preload/engine/meeting_calls.h"
 #include "preload/hooks/descriptors/epoll_sets.h"
 #include "preload/hooks/descriptors/own_pipes.h"
@@ -57,6 +58,7 @@ void Wait(Engine& engine, PollCall& call, const sigset_t* mask, Real real) {
     c.result = real_ppoll(c.descriptors, c.count, c.timeout_ms < 0 ? nullptr : &wait,
                           static_cast<Context*>(with)->mask);
   };
+  const MeetingCall meeting;
   engine.meetings->OnPoll(call);
   call.context = nullptr;  // it ends here, the call does not
 }

@@ -4,6 +4,7 @@ import os
 import sys
 
 from deja import engine
+from deja.interpreter import handlers
 
 _MAX_FRAMES = 20
 _MOST_HEAD, _MOST_END = 200, 200  # characters of a long text: what a loader worker raised stands at its end
@@ -21,11 +22,19 @@ def install():
     before = sys.excepthook
 
     def noted(kind, error, traceback):
-        try:
-            engine.note(_text(kind, error, traceback))
-        except Exception as trouble:  # the program's own exception matters more
-            print(f"deja: an exception is not noted: {trouble!r}", file=sys.stderr)
+        raised = None
+        for _ in range(2):  # the interpreter may run a handler of the program's here, which raises
+            try:
+                engine.note(_text(kind, error, traceback))
+            except BaseException as trouble:
+                if handlers.have_raised(trouble):
+                    raised = trouble
+                    continue
+                print(f"deja: an exception is not noted: {trouble!r}", file=sys.stderr)
+            break  # the program's own exception matters more
         before(kind, error, traceback)
+        if raised is not None:
+            raise raised
 
     sys.excepthook = noted
 

@@ -1,0 +1,74 @@
+"""A child exits while its parent does something else; the handler of SIGCHLD raises where the parent is by then.
+
+    interrupted_parent.py prints | computes | waits | ends
+
+prints: it prints. computes: no call of its leaves the interpreter. waits: it tries to get a lock, and computes in
+between. ends: an exception has ended the program, and Deja notes its text.
+"""
+import multiprocessing
+import os
+import signal
+import sys
+import time
+
+CHILD_LIVES = 0.1
+MOST = 1 << 30
+
+
+class Died(Exception):
+    pass
+
+
+class Slow(Exception):
+    """Prints as long as its text is made, until the child has died."""
+
+    def __str__(self):
+        global told
+        for number in range(0 if told else MOST):
+            told = True
+            print(f"text {number}", flush=True)
+        return "slow"
+
+
+told = False
+
+
+def main():
+    how = sys.argv[1]
+    if how == "ends":
+        import deja
+
+        deja.step(0)
+    lock = multiprocessing.get_context("fork").Lock()
+    lock.acquire()
+    child = os.fork()
+    if child == 0:
+        time.sleep(CHILD_LIVES)
+        os._exit(7)
+
+    def ended(*_):
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            raise Died(os.waitstatus_to_exitcode(status))
+
+    signal.signal(signal.SIGCHLD, ended)
+    number = 0
+    try:
+        while number < MOST:
+            if how == "prints":
+                print(f"line {number}", flush=True)
+            if how == "waits":
+                lock.acquire(timeout=0.001)
+                sum(range(10000))
+            if how == "ends":
+                break
+            number += 1
+    except Died as died:
+        print("died with", died, "after", number if how != "computes" else "some", flush=True)
+    if how == "ends":
+        raise Slow
+    lock.release()
+
+
+if __name__ == "__main__":
+    main()
