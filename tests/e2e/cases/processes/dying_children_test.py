@@ -53,7 +53,7 @@ class InterruptedParents(harness.DejaTest):
 
     def assertDiesThere(self, how, printed, code=0):
         run = self.record_single(sys.executable, PROGRAMS / "interrupted_parent.py", how)
-        self.assertEqual(run.returncode, code, str(run))
+        self.assertEqual(run.code, code, str(run))
         self.assertRegex(run.stdout, printed)
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0))
