@@ -86,8 +86,9 @@ MAY_USE = {
     "preload/engine": "api format/tail format/wire preload/process preload/symbols",
     "preload/files": "preload/process",
     "preload/hooks":
-        "api digest format/wire preload/engine/call.h preload/engine/checkpoint_registry.h preload/engine/engine.h"
-        " preload/engine/input_calls.h preload/engine/step_calls.h preload/engine/update_call.h preload/process",
+        "api digest format/wire preload/engine/call.h preload/engine/checkpoint_registry.h preload/engine/child_signal.h"
+        " preload/engine/engine.h preload/engine/input_calls.h preload/engine/process_calls.h"
+        " preload/engine/step_calls.h preload/engine/update_call.h preload/process",
     "preload/hooks/clock": "preload/engine/clock_calls.h preload/engine/input_calls.h preload/hooks preload/symbols",
     "preload/hooks/cuda": "include/compat/cuda.h preload/cuda preload/process preload/symbols",
     "preload/hooks/curand":

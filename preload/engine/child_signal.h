@@ -21,16 +21,15 @@ enum class ChildSignalCause : uint8_t { kEndedWait, kSentAgain, kOther };
 
 // What a thread knows of the signal. Only the process's first one gets it.
 struct ChildSignal {
-  bool came = false;  // the program has it, the recording does not yet
-  int64_t place = 0;  // where it came, as the result of its Input: PlaceOfChildSignal
-  bool waits = false;  // for a call of the program's, at which it is given to it
+  bool came = false;        // the program has it, the recording does not yet
+  int64_t place = 0;        // where it came, as the result of its Input: PlaceOfChildSignal
+  bool waits = false;       // for a call of the program's, at which it is given to it
   uint32_t deaf_waits = 0;  // the thread is inside waits that no signal ends
-  // Calls of open, read, write, close and sigaction since the thread last met another process at a semaphore
-  // or a pipe. Only while there is a handler.
+  // Calls of open, read, write, close and sigaction since the thread last met another process at a
+  // semaphore or a pipe. Only while there is a handler.
   uint64_t file_calls = 0;
 };
-extern constinit thread_local ChildSignal t_child_signal
-    __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ChildSignal t_child_signal __attribute__((tls_model("initial-exec")));
 
 // The signal has come, and the recording does not have it yet: it has from now on.
 inline bool TakeChildSignal() {
@@ -49,46 +48,6 @@ inline int64_t PlaceOfChildSignal(uint64_t file_calls, bool exact) {
 
 // Each file call matters to the engine, also one for which no signal waits.
 extern constinit std::atomic<bool> g_counts_file_calls;
-
-void BeginCallAtPlace();
-void EndFileCall();
-
-// Around a call of the program's that opens, reads, writes or closes a file, or sets the handler.
-class FileCall {
- public:
-  FileCall() {
-    if (t_child_signal.came || t_child_signal.waits) [[unlikely]]
-      BeginCallAtPlace();
-  }
-  ~FileCall() {
-    if (g_child_signal_handler.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
-      EndFileCall();
-  }
-  FileCall(const FileCall&) = delete;
-  FileCall& operator=(const FileCall&) = delete;
-};
-
-// Around a call in which the calling thread meets another process.
-class MeetingCall {
- public:
-  MeetingCall() {
-    if (t_child_signal.came || t_child_signal.waits) [[unlikely]]
-      BeginCallAtPlace();
-    t_child_signal.file_calls = 0;
-  }
-  ~MeetingCall() { t_child_signal.file_calls = 0; }
-  MeetingCall(const MeetingCall&) = delete;
-  MeetingCall& operator=(const MeetingCall&) = delete;
-};
-
-// Around a wait that returns only when what it waits for is there, or its time is over.
-class DeafWait {
- public:
-  DeafWait() { ++t_child_signal.deaf_waits; }
-  ~DeafWait() { --t_child_signal.deaf_waits; }
-  DeafWait(const DeafWait&) = delete;
-  DeafWait& operator=(const DeafWait&) = delete;
-};
 
 }  // namespace deja::preload
 

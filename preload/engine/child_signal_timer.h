@@ -1,5 +1,5 @@
-// SIGCHLD that waits for a call of the program's (child_signal.h) is sent again if there is none for
-// a while.
+// SIGCHLD that waits for a call of the program's (child_signal.h) is sent again if there is none
+// for a while.
 //
 // The process's first thread alone; async-signal-safe.
 #ifndef DEJA_PRELOAD_ENGINE_CHILD_SIGNAL_TIMER_H_

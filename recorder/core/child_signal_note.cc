@@ -11,7 +11,7 @@ namespace {
 
 void Note(bool exact) {
   preload::ChildSignal& signal = preload::t_child_signal;
-  // Of two that the recording does not have yet the first one has made the interpreter look.
+  // The first one that the recording does not have yet has made the interpreter look.
   if (!signal.came) signal.place = preload::PlaceOfChildSignal(signal.file_calls, exact);
   signal.came = true;
 }

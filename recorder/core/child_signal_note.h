@@ -1,8 +1,8 @@
 // SIGCHLD of a program of Python, on its way to the interpreter (preload/engine/child_signal.h).
 //
-// A signal that comes while the program computes waits for the thread's next call: a file call, or
-// a wait for a semaphore or a pipe, which it ends. So the place is known exactly. If there is no
-// such call for a while it is sent again and goes to the program wherever that is.
+// A signal that comes while the program computes waits for the thread's next call. That is a file
+// call, or a wait for a semaphore or a pipe, which it ends. So the place is known exactly. If there
+// is no such call for a while, it is sent again and goes to the program wherever that is.
 #ifndef DEJA_RECORDER_CORE_CHILD_SIGNAL_NOTE_H_
 #define DEJA_RECORDER_CORE_CHILD_SIGNAL_NOTE_H_
 

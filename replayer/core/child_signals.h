@@ -22,9 +22,9 @@ class ChildSignals {
   // The live signals count: a replay from a checkpoint makes other events before them.
   void LeaveLive();
 
-  // The calling thread, recorded thread `recorded`, has made one of its counted events / is about
-  // to read a clock / has opened, read, written or closed a file. The program's handler runs for
-  // each signal that had come by then.
+  // The calling thread is recorded thread `recorded`. It has made one of its counted events, or is
+  // about to read a clock, or has made a file call. The program's handler runs for each signal that
+  // had come by then.
   void CountEvent(uint32_t recorded);
   void CountReading(uint32_t recorded);
   void CountFileCall(uint32_t recorded);

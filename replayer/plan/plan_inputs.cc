@@ -44,7 +44,8 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
     const uint64_t events = thread.CountedEvents();
     const bool has_read = thread.last_reading.events == events;
     const int64_t place = input.result;
-    RecordedSignal signal{events, has_read && place <= 0 ? thread.last_reading.readings : 0, 0, true};
+    RecordedSignal signal{events, has_read && place <= 0 ? thread.last_reading.readings : 0, 0,
+                          true};
     if (place != 0) signal.file_calls = static_cast<uint64_t>(place > 0 ? place : -place) - 1;
     signal.exact = place >= 0;
     thread.child_signals.push_back(signal);

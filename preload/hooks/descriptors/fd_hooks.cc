@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "preload/engine/child_signal.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/symbols/real_symbols.h"

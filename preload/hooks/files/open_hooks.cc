@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "preload/engine/child_signal.h"
 #include "preload/engine/connections.h"
 #include "preload/engine/file_calls.h"
 #include "preload/engine/socket_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/entropy_files.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "preload/engine/child_signal.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/process/guard.h"

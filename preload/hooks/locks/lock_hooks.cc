@@ -10,8 +10,8 @@
 #include <atomic>
 
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/child_signal.h"
 #include "preload/engine/life_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/locks/lock_call.h"

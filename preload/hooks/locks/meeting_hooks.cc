@@ -5,9 +5,9 @@
 
 #include <cerrno>
 
-#include "preload/engine/child_signal.h"
 #include "preload/engine/input_calls.h"
 #include "preload/engine/meeting_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"

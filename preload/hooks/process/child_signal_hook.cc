@@ -13,6 +13,7 @@
 #include "preload/engine/child_signal.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/process_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/engine/child_signal.h"
 #include "preload/engine/meeting_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/epoll_sets.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/hooks/export.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "preload/engine/child_signal.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/entropy_files.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"

@@ -2,8 +2,8 @@
 
     interrupted_parent.py prints | computes | waits | ends
 
-prints: it prints. computes: no call of its leaves the interpreter. waits: it tries to get a lock, and computes in
-between. ends: an exception has ended the program, and Deja notes its text.
+The parent prints; computes without a call that leaves the interpreter; tries to get a lock and computes in between; or
+has ended by an exception whose text Deja notes (ends).
 """
 import multiprocessing
 import os

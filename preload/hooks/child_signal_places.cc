@@ -1,6 +1,6 @@
-// The calls at which a place of SIGCHLD is known, as they begin and end.
+#include "preload/hooks/child_signal_places.h"
+
 #include "common/runtime/errno_keeper.h"
-#include "preload/engine/child_signal.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/process_calls.h"
 #include "preload/process/guard.h"
