@@ -46,7 +46,7 @@ class ProcessCalls {
   // SIGCHLD has reached the first thread of a program of Python (child_signal.h). True: the
   // program's handler runs now. Without the guard; async-signal-safe.
   virtual bool OnChildSignal([[maybe_unused]] ChildSignalCause cause) { return true; }
-  // The calling thread goes on to a call at which a place can be known, and the signal has come to
+  // The calling thread goes on to a call at which a place can be known, and the signal has reached
   // it, or waits. Without the guard.
   virtual void BeforeCallAtPlace() {}
   // A call of the calling thread's that opens, reads, writes or closes a file has been counted
