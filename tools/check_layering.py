@@ -26,19 +26,23 @@ MAY_USE = {
     "cli": "format/trace",
     "cli/check": "check check/evidence cli cli/events format/layout format/pack format/reader format/trace",
     "cli/commands":
-        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/import cli/merge cli/pack cli/record"
-        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/serve cli/summaries"
+        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/import"
+        " cli/merge cli/pack cli/record"
+        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/serve"
+        " cli/summaries"
         " cli/tensors cli/top digest format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
     "cli/events": "api cli digest format/log format/reader format/tail format/wire",
-    "cli/export": "check check/evidence check/timeline cli cli/check cli/doctor cli/summaries cli/tensors digest format/trace",
+    "cli/export":
+        "check check/evidence check/timeline cli cli/check cli/doctor cli/summaries cli/tensors digest format/trace",
     "cli/fence": "cli format/trace",
     "cli/help": "cli",
     "cli/import": "api cli format/layout format/log format/reader format/wire",
     "cli/merge": "check/evidence cli cli/events format/reader format/trace",
-    "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
+    "cli/pack":
+        "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
     "cli/record":
         "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace"
         " format/window format/wire",
@@ -48,7 +52,8 @@ MAY_USE = {
         " format/wire",
     "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
     "cli/replay/report": "format/scratch",
-    "cli/replay/start": "cli cli/fence cli/replay/watch cli/summaries format/layout format/reader format/scratch format/trace",
+    "cli/replay/start":
+        "cli cli/fence cli/replay/watch cli/summaries format/layout format/reader format/scratch format/trace",
     "cli/replay/watch":
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
         " format/reader format/scratch format/trace",
@@ -86,11 +91,13 @@ MAY_USE = {
     "preload/calls":
         "api common format/tail format/wire preload/engine/fd_table.h preload/process preload/symbols",
     "preload/engine":
-        "api format/tail format/wire preload/calls/life_calls.h preload/calls/step_calls.h preload/process preload/symbols",
+        "api format/tail format/wire preload/calls/life_calls.h preload/calls/step_calls.h preload/process"
+        " preload/symbols",
     "preload/files": "preload/process",
     "preload/hooks":
-        "api digest format/wire preload/calls/call.h preload/engine/checkpoint_registry.h preload/engine/engine.h"
-        " preload/calls/input_calls.h preload/calls/step_calls.h preload/calls/update_call.h preload/process",
+        "api digest format/wire preload/calls/call.h preload/calls/input_calls.h preload/calls/process_calls.h"
+        " preload/calls/step_calls.h preload/calls/update_call.h preload/engine/checkpoint_registry.h"
+        " preload/engine/child_signal.h preload/engine/engine.h preload/process",
     "preload/hooks/clock": "preload/calls/clock_calls.h preload/calls/input_calls.h preload/hooks preload/symbols",
     "preload/hooks/cuda": "include/compat/cuda.h preload/cuda preload/process preload/symbols",
     "preload/hooks/curand":
@@ -119,7 +126,8 @@ MAY_USE = {
         " preload/process preload/stack preload/symbols",
     "preload/hooks/process":
         "preload/engine/engine.h preload/calls/input_calls.h preload/calls/life_calls.h preload/calls/process_calls.h"
-        " preload/engine/child_signal.h preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
+        " preload/engine/child_signal.h preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet"
+        " preload/process preload/stack"
         " preload/symbols",
     "preload/hooks/python":
         "api digest preload/calls/call.h preload/engine/engine.h preload/calls/group_calls.h"
@@ -134,45 +142,59 @@ MAY_USE = {
     "preload/symbols": "api",
     "read": "format/reader format/trace",
     "recorder/assembly":
-        "format/layout format/log preload/cuda preload/calls preload/engine preload/meet preload/process preload/stack recorder/core"
+        "format/layout format/log preload/cuda preload/calls preload/engine preload/meet preload/process preload/stack"
+        " recorder/core"
         " recorder/events recorder/files recorder/inputs recorder/meet recorder/mpi recorder/nccl recorder/sockets"
         " recorder/steps",
     "recorder/core":
-        "api digest format/layout format/log format/wire preload/cuda preload/calls preload/engine preload/process preload/symbols"
+        "api digest format/layout format/log format/wire preload/cuda preload/calls preload/engine preload/process"
+        " preload/symbols"
         " recorder/events recorder/facts",
     "recorder/events": "api format/log format/tail format/wire preload/process preload/stack",
     "recorder/facts": "format/wire recorder/events",
     "recorder/files":
-        "api digest format/wire preload/calls preload/engine preload/files preload/meet preload/process recorder/core recorder/events",
+        "api digest format/wire preload/calls preload/engine preload/files preload/meet preload/process recorder/core"
+        " recorder/events",
     "recorder/inputs": "api digest preload/calls preload/engine preload/process recorder/core",
-    "recorder/meet": "api format/tail preload/calls preload/engine preload/hooks/descriptors preload/meet preload/process recorder/core",
+    "recorder/meet":
+        "api format/tail preload/calls preload/engine preload/hooks/descriptors preload/meet preload/process"
+        " recorder/core",
     "recorder/mpi": "digest preload/calls preload/stack recorder/core recorder/events recorder/facts",
     "recorder/nccl":
-        "api digest format/tensor format/wire include/compat/curand.h include/compat/nccl.h preload/cuda preload/calls preload/engine"
+        "api digest format/tensor format/wire include/compat/curand.h include/compat/nccl.h preload/cuda preload/calls"
+        " preload/engine"
         " preload/stack preload/symbols recorder/core recorder/events recorder/facts",
     "recorder/sockets":
         "digest format/wire preload/calls preload/files preload/hooks preload/hooks/descriptors preload/meet"
         " preload/process preload/symbols recorder/core recorder/events",
-    "recorder/steps": "digest format/tensor preload/cuda preload/calls preload/engine preload/process recorder/core recorder/nccl",
+    "recorder/steps":
+        "digest format/tensor preload/cuda preload/calls preload/engine preload/process recorder/core recorder/nccl",
     "replayer/assembly":
-        "format/layout preload/calls preload/engine preload/hooks/process preload/process replayer/clocks replayer/core replayer/files"
+        "format/layout preload/calls preload/engine preload/hooks/process preload/process replayer/clocks"
+        " replayer/core replayer/files"
         " replayer/fold replayer/forks replayer/inputs replayer/meet replayer/mpi replayer/nccl replayer/report"
         " replayer/sockets replayer/steps replayer/turns",
     "replayer/clocks": "api format/tail preload/calls replayer/core replayer/plan",
     "replayer/core":
-        "api digest format/reader format/scratch format/wire preload/calls preload/engine preload/process preload/stack replayer/plan"
+        "api digest format/reader format/scratch format/wire preload/calls preload/engine preload/process"
+        " preload/stack replayer/plan"
         " replayer/report replayer/turns",
     "replayer/devices":
         "include/compat/cuda.h preload/hooks preload/hooks/cuda preload/process preload/symbols replayer/turns",
-    "replayer/files": "api digest preload/calls preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
+    "replayer/files":
+        "api digest preload/calls preload/engine preload/files preload/meet preload/process preload/symbols"
+        " replayer/core",
     "replayer/fold":
         "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/calls preload/symbols"
         " replayer/core replayer/nccl replayer/report replayer/turns",
-    "replayer/forks": "api format/scratch preload/calls preload/process preload/symbols replayer/core replayer/plan replayer/report",
+    "replayer/forks":
+        "api format/scratch preload/calls preload/engine/child_signal.h preload/process preload/symbols replayer/core"
+        " replayer/plan replayer/report",
     "replayer/inputs":
         "api preload/calls preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
     "replayer/meet":
-        "api preload/calls preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process replayer/core"
+        "api preload/calls preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process"
+        " replayer/core"
         " replayer/forks replayer/plan",
     "replayer/mpi": "digest preload/calls replayer/core replayer/plan",
     "replayer/nccl":
@@ -180,14 +202,17 @@ MAY_USE = {
         " replayer/core replayer/plan replayer/report replayer/turns",
     "replayer/plan": "api format/log format/reader format/tail format/wire include/compat/nccl.h preload/calls",
     "replayer/report":
-        "digest format/log format/reader format/scratch format/wire preload/cuda preload/calls preload/engine preload/process"
+        "digest format/log format/reader format/scratch format/wire preload/cuda preload/calls preload/engine"
+        " preload/process"
         " preload/stack replayer/plan",
     "replayer/sockets":
-        "api format/reader preload/calls preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
+        "api format/reader preload/calls preload/engine preload/files preload/hooks preload/hooks/descriptors"
+        " preload/meet"
         " preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan"
         " replayer/report",
     "replayer/steps":
-        "api digest format/reader preload/cuda preload/calls preload/engine preload/process replayer/core replayer/nccl replayer/report",
+        "api digest format/reader preload/cuda preload/calls preload/engine preload/process replayer/core"
+        " replayer/nccl replayer/report",
     "replayer/turns": "",
 }
 

@@ -19,6 +19,10 @@ struct WaitCall {
   bool finds_nothing = false;  // set before it: no process has ended, and no call is made
 };
 
+// Why the handler of SIGCHLD is entered: the signal ended a system call that waited; it was sent
+// again, since it had waited for a call for too long; else.
+enum class ChildSignalCause : uint8_t { kEndedWait, kSentAgain, kOther };
+
 class ProcessCalls {
  public:
   // False, with errno set, when a signal must not be sent to `pid`.
@@ -41,9 +45,15 @@ class ProcessCalls {
   virtual void AfterWait([[maybe_unused]] WaitCall& call) {}
   // A wait that does not want to wait (WNOHANG) found no process that has ended.
   virtual void AfterVainWait([[maybe_unused]] WaitCall& call) {}
-  // SIGCHLD has reached the first thread of a program of Python (child_signal.h). True: the
-  // program's handler runs now. Without the guard; async-signal-safe.
-  virtual bool OnChildSignal() { return true; }
+  // SIGCHLD has reached the first thread of a program of Python (preload/engine/child_signal.h).
+  // True: the program's handler runs now. Without the guard; async-signal-safe.
+  virtual bool OnChildSignal([[maybe_unused]] ChildSignalCause cause) { return true; }
+  // The calling thread goes on to a call at which a place can be known, and the signal has reached
+  // it, or waits. Without the guard.
+  virtual void BeforeCallAtPlace() {}
+  // A call of the calling thread's that opens, reads, writes or closes a file has been counted
+  // (preload/engine/child_signal.h). Without the guard.
+  virtual void AfterFileCall() {}
 
  protected:
   ~ProcessCalls() = default;

@@ -5,7 +5,8 @@
 namespace deja::preload {
 
 constinit std::atomic<void (*)(int)> g_child_signal_handler{nullptr};
-constinit thread_local bool t_child_signal_came __attribute__((tls_model("initial-exec"))) = false;
+constinit thread_local ChildSignal t_child_signal __attribute__((tls_model("initial-exec")));
+constinit std::atomic<bool> g_counts_file_calls{false};
 
 void RunChildSignalHandler() {
   auto* handler = g_child_signal_handler.load(std::memory_order_acquire);

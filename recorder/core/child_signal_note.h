@@ -1,12 +1,27 @@
-// Where SIGCHLD came in the calling thread's stream (preload/engine/child_signal.h).
+// SIGCHLD of a program of Python, on its way to the interpreter (preload/engine/child_signal.h).
+//
+// A signal that comes while the program computes waits for the thread's next call. That is a file
+// call, or a wait for a semaphore or a pipe, which it ends. So the place is known exactly. If there
+// is no such call for a while, it is sent again and goes to the program wherever that is.
 #ifndef DEJA_RECORDER_CORE_CHILD_SIGNAL_NOTE_H_
 #define DEJA_RECORDER_CORE_CHILD_SIGNAL_NOTE_H_
 
+#include "preload/calls/process_calls.h"
+#include "preload/engine/child_signal.h"
 #include "recorder/core/recorder.h"
 
 namespace deja::recorder {
 
-// Writes it down if it has come. Within the guard.
+// The signal has come. True: the program's handler runs now. Async-signal-safe.
+bool TakeOrDelayChildSignal(preload::ChildSignalCause cause);
+
+// A file call of the calling thread ends: a signal that waits goes to the program.
+void GiveChildSignalAtFileCall();
+
+// The same at a wait, which the signal ends, and whose event says so. False: no signal waits.
+bool GiveChildSignalAtWait();
+
+// Writes down where the signal came, if it has. Within the guard.
 void WriteChildSignal(Recorder& recorder);
 
 }  // namespace deja::recorder

@@ -29,6 +29,9 @@ class InputRecorder : public preload::InputCalls,
   int OnChildMade(uint32_t number, int pid) override;
   void AfterWait(preload::WaitCall& call) override;
   void AfterVainWait(preload::WaitCall& call) override;
+  bool OnChildSignal(preload::ChildSignalCause cause) override;
+  void BeforeCallAtPlace() override;
+  void AfterFileCall() override;
 
  private:
   void WriteLook(int pid, int64_t result);

@@ -3,6 +3,7 @@
 
 #include "api/libc_table.h"
 #include "preload/engine/child_signal.h"
+#include "preload/process/guard.h"
 #include "recorder/core/child_signal_note.h"
 #include "recorder/inputs/input_recorder.h"
 
@@ -38,6 +39,21 @@ bool IsLook(const preload::WaitCall& call) {
 }
 
 }  // namespace
+
+bool InputRecorder::OnChildSignal(preload::ChildSignalCause cause) {
+  return TakeOrDelayChildSignal(cause);
+}
+
+void InputRecorder::BeforeCallAtPlace() {
+  const preload::Guard guard;
+  const ErrnoKeeper keep;
+  WriteChildSignal(recorder_);
+}
+
+void InputRecorder::AfterFileCall() {
+  GiveChildSignalAtFileCall();
+  BeforeCallAtPlace();
+}
 
 void InputRecorder::AfterVainWait(preload::WaitCall& call) {
   if (!IsLook(call)) return;

@@ -17,7 +17,7 @@ namespace deja::recorder {
 
 // One that came before the call, not while it waits.
 void MeetingRecorder::NoteChildSignal() {
-  if (!preload::t_child_signal_came) return;
+  if (!preload::t_child_signal.came) return;
   const preload::Guard guard;
   const ErrnoKeeper keep;
   WriteChildSignal(recorder_);
@@ -25,11 +25,17 @@ void MeetingRecorder::NoteChildSignal() {
 
 void MeetingRecorder::OnAcquire(preload::AcquireCall& call) {
   NoteChildSignal();
-  call.Real();
+  const bool can_be_ended = call.semaphore != nullptr && !call.tries;
+  if (can_be_ended && GiveChildSignalAtWait()) {
+    call.result = -1;
+    call.error = EINTR;
+  } else {
+    call.Real();
+    // Else it is time: the program asks again.
+    if (call.result != 0 && call.error == EINTR && !preload::TakeChildSignal()) return;
+  }
   const preload::Guard guard;
   const ErrnoKeeper keep;
-  // Else it is time: the program asks again.
-  if (call.result != 0 && call.error == EINTR && !preload::TakeChildSignal()) return;
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
@@ -45,9 +51,15 @@ void MeetingRecorder::OnAcquire(preload::AcquireCall& call) {
 
 void MeetingRecorder::OnPoll(preload::PollCall& call) {
   NoteChildSignal();
-  call.Real();
-  const bool is_interrupted = call.result < 0 && errno == EINTR && preload::TakeChildSignal();
-  if (call.result < 0 && !is_interrupted) return;
+  bool is_interrupted = GiveChildSignalAtWait();
+  if (is_interrupted) {
+    call.result = -1;
+    errno = EINTR;
+  } else {
+    call.Real();
+    is_interrupted = call.result < 0 && errno == EINTR && preload::TakeChildSignal();
+    if (call.result < 0 && !is_interrupted) return;
+  }
   const preload::Guard guard;
   const ErrnoKeeper keep;
   Recording* rec = recorder_.Active();

@@ -1,6 +1,7 @@
 #include "replayer/core/child_signals.h"
 
 #include "preload/engine/child_signal.h"
+#include "preload/engine/child_signal_timer.h"
 
 namespace deja::replayer {
 
@@ -33,11 +34,31 @@ void ChildSignals::CountReading(uint32_t recorded) {
   GiveDue();
 }
 
+void ChildSignals::CountFileCall(uint32_t recorded) {
+  if (thread_ != nullptr && recorded_ == recorded) GiveDue();
+}
+
+void ChildSignals::GiveWaiting() {
+  if (!preload::t_child_signal.waits) return;
+  preload::StopChildSignalTimer();
+  preload::t_child_signal.waits = false;
+  preload::RunChildSignalHandler();
+}
+
+// Not before the program has its handler.
+bool ChildSignals::IsDue(const RecordedSignal& signal) const {
+  if (preload::g_child_signal_handler.load() == nullptr) return false;
+  if (events_ != signal.events) return events_ > signal.events;
+  return readings_ >= signal.readings && preload::t_child_signal.file_calls >= signal.file_calls;
+}
+
 void ChildSignals::GiveDue() {
-  for (; next_ < thread_->child_signals.size(); ++next_) {
-    const RecordedSignal& next = thread_->child_signals[next_];
-    if (events_ < next.events || (events_ == next.events && readings_ < next.readings)) return;
-    preload::RunChildSignalHandler();
+  GiveWaiting();
+  const auto& signals = thread_->child_signals;
+  for (; next_ < signals.size() && IsDue(signals[next_]); ++next_) {
+    const bool is_here = signals[next_].exact || events_ > signals[next_].events;
+    preload::t_child_signal.waits = !is_here && preload::StartChildSignalTimer();
+    if (!preload::t_child_signal.waits) preload::RunChildSignalHandler();
   }
 }
 

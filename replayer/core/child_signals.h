@@ -22,12 +22,19 @@ class ChildSignals {
   // The live signals count: a replay from a checkpoint makes other events before them.
   void LeaveLive();
 
-  // The calling thread, recorded thread `recorded`, has made one of its counted events / is about
-  // to read a clock. The program's handler runs for each signal that had come by then.
+  // The calling thread is recorded thread `recorded`. It has made one of its counted events, or is
+  // about to read a clock, or has made a file call. The program's handler runs for each signal that
+  // had come by then.
   void CountEvent(uint32_t recorded);
   void CountReading(uint32_t recorded);
+  void CountFileCall(uint32_t recorded);
+
+  // The program gets a signal that waits for the calling thread's next call: its place is between
+  // two of them. It is sent if there is no such call for a while.
+  static void GiveWaiting();
 
  private:
+  [[nodiscard]] bool IsDue(const RecordedSignal& signal) const;
   void GiveDue();
 
   const RecordedThread* thread_ = nullptr;  // null: none, but in calls that it ended

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "api/libc_table.h"
+#include "preload/engine/child_signal.h"
 #include "preload/process/process_again.h"
 #include "preload/process/process_lineage.h"
 #include "preload/process/process_name.h"
@@ -56,7 +57,9 @@ std::string EndText(int status) {
 void ProcessReplayer::Begin() {
   const ReplayPlan& plan = replayer_.session->plan();
   const auto parent = static_cast<int>(plan.parent_pid);
-  g_chooses_signals.store(replayer_.session->progress().child_signals().AreRecorded());
+  const bool are_recorded = replayer_.session->progress().child_signals().AreRecorded();
+  g_chooses_signals.store(are_recorded);
+  preload::g_counts_file_calls.store(are_recorded);
   preload::SetRecordedPids(static_cast<int>(plan.pid), parent);
   pids_.Add(parent, static_cast<int>(syscall(SYS_getppid)));
 }
@@ -106,8 +109,23 @@ void ProcessReplayer::AwaitRecordedEnd(int pid) const {
 }
 
 // The recording says where the program finds it.
-bool ProcessReplayer::OnChildSignal() {
-  return !g_chooses_signals.load();
+bool ProcessReplayer::OnChildSignal(preload::ChildSignalCause cause) {
+  if (!g_chooses_signals.load()) return true;
+  if (cause != preload::ChildSignalCause::kSentAgain || !preload::t_child_signal.waits)
+    return false;
+  preload::t_child_signal.waits = false;
+  return true;
+}
+
+void ProcessReplayer::BeforeCallAtPlace() {
+  ChildSignals::GiveWaiting();
+}
+
+void ProcessReplayer::AfterFileCall() {
+  if (replayer_.session == nullptr) return;
+  const preload::Guard guard;
+  Session& session = *replayer_.session;
+  session.progress().child_signals().CountFileCall(session.Thread().recorded);
 }
 
 bool ProcessReplayer::MayKill(int pid, int signal) {

@@ -36,7 +36,9 @@ class ProcessReplayer : public preload::ProcessCalls {
   int RecordedChildPid(uint32_t number) override;
   void BeforeWait(preload::WaitCall& call) override;
   void AfterWait(preload::WaitCall& call) override;
-  bool OnChildSignal() override;
+  bool OnChildSignal(preload::ChildSignalCause cause) override;
+  void BeforeCallAtPlace() override;
+  void AfterFileCall() override;
 
  protected:
   // The calling thread is about to end the process, as it did in the recording.

@@ -21,7 +21,7 @@ void PlanBuilder::AddReading(const format::Event& event, format::ClockSource sou
   const uint64_t segment = thread.strict_events + thread.entropy_events + (behind_start_ ? 1 : 0);
   if (format::IsLockReading(source)) return thread.locks.Add(segment, source, value);
   if (const uint64_t events = thread.CountedEvents(); thread.last_reading.events != events)
-    thread.last_reading = {events, 0};
+    thread.last_reading = {events, 0, 0, true};
   ++thread.last_reading.readings;
   thread.clocks[number].Add(segment, value);
   plan_.first_readings_.try_emplace(number, FirstReading{value, event.time_ns});
@@ -43,7 +43,12 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   if (input.api == static_cast<uint32_t>(api::LibcApi::ksigaction)) {
     const uint64_t events = thread.CountedEvents();
     const bool has_read = thread.last_reading.events == events;
-    thread.child_signals.push_back({events, has_read ? thread.last_reading.readings : 0});
+    const int64_t place = input.result;
+    RecordedSignal signal{events, has_read && place <= 0 ? thread.last_reading.readings : 0, 0,
+                          true};
+    if (place != 0) signal.file_calls = static_cast<uint64_t>(place > 0 ? place : -place) - 1;
+    signal.exact = place >= 0;
+    thread.child_signals.push_back(signal);
     return;
   }
   const bool is_meeting = kinds_.input(input.api) == api::InputKind::kMeeting;

@@ -199,8 +199,10 @@ using InputKey = std::pair<uint32_t, uint64_t>;  // api, key
 
 // Where SIGCHLD reached a thread of Python.
 struct RecordedSignal {
-  uint64_t events = 0;    // RecordedThread::CountedEvents before it
-  uint64_t readings = 0;  // of clocks, since the last of these
+  uint64_t events = 0;      // RecordedThread::CountedEvents before it
+  uint64_t readings = 0;    // of clocks, since the last of these
+  uint64_t file_calls = 0;  // since the thread's last meeting (preload/engine/child_signal.h)
+  bool exact = true;        // it came there; else before what follows
 };
 
 struct RecordedThread {

@@ -295,6 +295,22 @@ bool ServedConnections::IsAcceptedInRank(const std::string& address) {
   return it->second;
 }
 
+// A listener takes connections in the order in which they were made. So the last one is missing
+// among those that were taken.
+bool ServedConnections::IsNeverTaken(uint32_t connection) const {
+  if (family_order_.IsNeverAnswered(connection)) return true;
+  if (!family_order_.EndsUnanswered(connection)) return false;
+  const ReplayPlan& plan = session_.plan();
+  const PlannedConnection& ours = plan.connections()[connection];
+  const auto made = std::count_if(plan.connections().begin(), plan.connections().end(),
+                                  [&](const PlannedConnection& other) {
+                                    return other.kind == ours.kind && other.remote == ours.remote &&
+                                           other.result >= 0 && other.time_ns <= ours.time_ns;
+                                  });
+  return CountAccepted(rank_, session_.options().scratch, ours.remote, plan.pid) <
+         static_cast<size_t>(made);
+}
+
 void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
                                      std::unique_lock<std::mutex>& lock) {
   // Longer after a while: threads that wait use too little time to be taken for something that

@@ -91,6 +91,9 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   void AdoptFromParent();
   // A process of the rank accepted connections at this recorded Unix name.
   bool IsAcceptedInRank(const std::string& address);
+  // The recorded process at the other end of a connection that this one made has ended before it
+  // took it, or as it did.
+  bool IsNeverTaken(uint32_t connection) const;
   // The calling thread has received `received` bytes of a connection to a process of the rank. It
   // goes on when others have answered what they had. `lock` is let go while it waits.
   void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);

@@ -85,6 +85,10 @@ bool FamilyOrder::IsNeverAnswered(uint32_t c) const {
                      [](const Failure& failure) { return failure.error == ECONNRESET; });
 }
 
+bool FamilyOrder::EndsUnanswered(uint32_t c) const {
+  return receipts_[c].empty() && FailureAt(c, TransferKind::kReceived, 0) == 0;
+}
+
 void FamilyOrder::Sent(uint32_t c, uint64_t bytes) {
   const auto& answers = by_connection_[c];
   for (size_t& next = next_[c]; next < answers.size() && answers_[answers[next]].end <= bytes;

@@ -36,6 +36,8 @@ class FamilyOrder {
                                              uint64_t bytes) const;
   // The other end has never taken the connection, and ended.
   [[nodiscard]] bool IsNeverAnswered(uint32_t c) const;
+  // The connection ended before anything came: it was taken, or its taker ended while it took it.
+  [[nodiscard]] bool EndsUnanswered(uint32_t c) const;
   // `bytes` bytes have been sent on connection `c`.
   void Sent(uint32_t c, uint64_t bytes);
   // All answers before that time were given, but those of `thread` (position in the plan).

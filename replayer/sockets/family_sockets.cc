@@ -8,11 +8,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -85,6 +85,32 @@ void Accept(int listener, const std::function<void(int, int)>& take) {
   close(listener);
 }
 
+// Calls look(opened) for each connection that a process of the rank accepted at `address`, until it
+// returns false.
+template <typename Look>
+void EachAccepted(const std::string& rank, const std::string& scratch, std::string_view address,
+                  const Look& look) {
+  // A name in the file system may or may not be followed by a zero.
+  const auto trimmed = [](std::string_view name) {
+    while (name.size() > kPath + 1 && name.back() == '\0') name.remove_suffix(1);
+    return name;
+  };
+  std::vector<std::string> folders = ChildFolders(scratch);
+  folders.insert(folders.begin(), rank);
+  for (const std::string& folder : folders) {
+    const auto reader = format::RankReader::Open(folder);
+    if (!reader) continue;
+    const auto cursor = (*reader)->Events();
+    constexpr uint64_t kOpened = format::KindBit(format::EventKind::kConnectionOpened);
+    while (const format::Event* event = cursor->NextOf(kOpened)) {
+      const auto* opened = event->As<format::ConnectionOpened>();
+      if (opened == nullptr || trimmed(opened->local) != trimmed(address)) continue;
+      const auto kind = static_cast<format::ConnectionKind>(opened->kind);
+      if (kind == format::ConnectionKind::kAccepted && !look(*opened)) return;
+    }
+  }
+}
+
 }  // namespace
 
 SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& address) {
@@ -105,26 +131,23 @@ SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& add
 }
 
 bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address) {
-  // A name in the file system may or may not be followed by a zero.
-  const auto trimmed = [](std::string_view name) {
-    while (name.size() > kPath + 1 && name.back() == '\0') name.remove_suffix(1);
-    return name;
-  };
-  const auto accepts = [&](const std::string& folder) {
-    const auto reader = format::RankReader::Open(folder);
-    if (!reader) return false;
-    const auto cursor = (*reader)->Events();
-    constexpr uint64_t kOpened = format::KindBit(format::EventKind::kConnectionOpened);
-    while (const format::Event* event = cursor->NextOf(kOpened)) {
-      const auto* opened = event->As<format::ConnectionOpened>();
-      if (opened == nullptr || trimmed(opened->local) != trimmed(address)) continue;
-      if (static_cast<format::ConnectionKind>(opened->kind) == format::ConnectionKind::kAccepted)
-        return true;
-    }
+  bool found = false;
+  EachAccepted(rank, scratch, address, [&](const format::ConnectionOpened&) {
+    found = true;
     return false;
-  };
-  const std::vector<std::string> children = ChildFolders(scratch);
-  return accepts(rank) || std::any_of(children.begin(), children.end(), accepts);
+  });
+  return found;
+}
+
+size_t CountAccepted(const std::string& rank, const std::string& scratch, std::string_view address,
+                     uint32_t client) {
+  size_t count = 0;
+  EachAccepted(rank, scratch, address, [&](const format::ConnectionOpened& opened) {
+    const std::string peer(opened.peer);
+    if (static_cast<uint32_t>(strtoul(peer.c_str(), nullptr, 10)) == client) ++count;
+    return true;
+  });
+  return count;
 }
 
 int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {

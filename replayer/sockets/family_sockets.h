@@ -23,6 +23,10 @@ preload::SocketAddress FamilyAddress(const std::string& scratch,
 // recordings of all: `rank`, the folder of the rank's, and those of its children.
 bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address);
 
+// How many of process `client` were accepted there, by its recorded number.
+size_t CountAccepted(const std::string& rank, const std::string& scratch, std::string_view address,
+                     uint32_t client);
+
 // Connects `fd`, a Unix socket, to the listener at `address`, and has it name itself. Waits for a
 // listener for `patience_ms`: the other process may be behind where it was in the recording. 0, or
 // -1 and errno.

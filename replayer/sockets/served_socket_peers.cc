@@ -177,7 +177,7 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
   if (layer_.script_.IsFamily(planned)) {
     family_ = planned;
     if (!info.local.empty()) local_.Set(info.local);
-    if (layer_.family_order_.IsNeverAnswered(planned)) {
+    if (layer_.IsNeverTaken(planned)) {
       live_ = true;  // with an end of ours
       remote_ = target;
       return 0;

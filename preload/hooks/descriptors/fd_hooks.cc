@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/symbols/real_symbols.h"
@@ -94,6 +95,7 @@ DEJA_EXPORT int fcntl64(int fd, int command, ...) {
 // Before the real call: afterwards another thread may be given the same number. Whatever close
 // returns, the descriptor is gone.
 DEJA_EXPORT int close(int fd) {
+  const FileCall counted;
   Forget(fd);
   return real_close(fd);
 }

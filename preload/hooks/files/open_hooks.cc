@@ -10,6 +10,7 @@
 #include "preload/calls/connections.h"
 #include "preload/calls/file_calls.h"
 #include "preload/calls/socket_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/entropy_files.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
@@ -94,6 +95,7 @@ int NoteFailed(int dirfd, const char* path, int flags) {
 // `real(path)` opens.
 template <typename Real>
 int OpenAt(int dirfd, const char* path, int flags, Real real) {
+  const FileCall counted;
   MappedPath mapped(dirfd, path, UseOf(flags), flags);
   if (mapped.refused()) return -1;
   int fd = real(mapped.get());

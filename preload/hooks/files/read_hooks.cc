@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/process/guard.h"
@@ -97,6 +98,7 @@ ssize_t ReadFile(FdObject& file, api::LibcApi api, int fd, void* buffer, size_t 
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
+  const FileCall counted;
   FdObject* object = Tracked(fd);
   if (object == nullptr) return real_read(fd, buffer, size);
   if (IsFile(*object)) return ReadFile(*object, deja::api::LibcApi::kread, fd, buffer, size);
@@ -105,6 +107,7 @@ DEJA_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
 }
 
 DEJA_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
+  const FileCall counted;
   FdObject* object = size <= room ? Tracked(fd) : nullptr;
   if (object == nullptr) return real_read_chk(fd, buffer, size, room);
   if (IsFile(*object)) return ReadFile(*object, deja::api::LibcApi::kread, fd, buffer, size);

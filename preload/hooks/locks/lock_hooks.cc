@@ -11,6 +11,7 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "preload/calls/life_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/locks/lock_call.h"
@@ -174,6 +175,7 @@ __attribute__((constructor)) void FindRealLocks() {
 
 template <typename Real>
 int Await(pthread_mutex_t* mutex, const Real& real) {
+  const DeafWait deaf;
   if (const auto found = FindSharedMutex(mutex); found.key != 0) [[unlikely]]
     return AcquireMutex(mutex, found, MutexUse::kWait, real);
   return AwaitCondition(

@@ -7,6 +7,7 @@
 
 #include "preload/calls/input_calls.h"
 #include "preload/calls/meeting_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -54,7 +55,10 @@ int Acquire(sem_t* semaphore, bool tries, Real real) {
     c.error = c.result != 0 ? errno : 0;
   };
   const int saved_errno = errno;
-  engine->meetings->OnAcquire(call);
+  {
+    const MeetingCall meeting;
+    engine->meetings->OnAcquire(call);
+  }
   errno = call.result != 0 ? call.error : saved_errno;
   if (call.result == 0) SharedSemaphores::SetGuarded(true);
   return call.result;

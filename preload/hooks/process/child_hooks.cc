@@ -12,6 +12,7 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "preload/calls/process_calls.h"
+#include "preload/engine/child_signal.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/child_environment.h"
@@ -81,6 +82,7 @@ void EnterChild() {
   else
     ForgetProcessName();
   self.making = 0;
+  t_child_signal = {};  // its parent's
 }
 
 // A fork that does not come through our hook (forkpty, daemon) leaves no time for its pid; the

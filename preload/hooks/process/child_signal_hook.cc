@@ -2,14 +2,18 @@
 
 #include <dlfcn.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstdint>
 
 #include "common/runtime/errno_keeper.h"
 #include "preload/calls/process_calls.h"
 #include "preload/engine/child_signal.h"
 #include "preload/engine/engine.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
@@ -37,16 +41,30 @@ bool IsOfInterpreter(Handler handler) {
          of_checks.dli_fbase == of_handler.dli_fbase;
 }
 
-void OnChildSignal(int) {
+ChildSignalCause CauseOf(const siginfo_t& info, const ucontext_t& context) {
+  if (info.si_code == SI_TIMER) return ChildSignalCause::kSentAgain;
+#if defined(__x86_64__)
+  const auto result = static_cast<int64_t>(context.uc_mcontext.gregs[REG_RAX]);
+#else
+  const auto result = static_cast<int64_t>(context.uc_mcontext.regs[0]);
+#endif
+  const bool is_call_ended = result == -EINTR && t_child_signal.deaf_waits == 0;
+  return is_call_ended ? ChildSignalCause::kEndedWait : ChildSignalCause::kOther;
+}
+
+void OnChildSignal(int, siginfo_t* info, void* context) {
   const ErrnoKeeper keep;
   const Engine* engine = EngineOfThisProcess();
   // Python's own handlers run on the first thread.
   const bool is_first = syscall(SYS_gettid) == syscall(SYS_getpid);
-  if (engine != nullptr && is_first) {
-    t_child_signal_came = true;
-    if (!engine->processes->OnChildSignal()) return;
-  }
+  if (engine != nullptr && is_first &&
+      !engine->processes->OnChildSignal(CauseOf(*info, *static_cast<ucontext_t*>(context))))
+    return;
   RunChildSignalHandler();
+}
+
+bool IsOurs(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &OnChildSignal;
 }
 
 }  // namespace
@@ -59,6 +77,7 @@ bool IsChildSignal(int signal, const struct sigaction* action) {
 }
 
 int SetChildSignalAction(const struct sigaction* action, struct sigaction* old) {
+  const FileCall counted;
   const Handler before = g_child_signal_handler.load(std::memory_order_acquire);
   struct sigaction ours {};
   struct sigaction was {};
@@ -67,7 +86,8 @@ int SetChildSignalAction(const struct sigaction* action, struct sigaction* old) 
     ours = *action;
     if (IsPlainHandler(*action)) {
       handler = action->sa_handler;
-      ours.sa_handler = &OnChildSignal;
+      ours.sa_flags |= SA_SIGINFO;
+      ours.sa_sigaction = &OnChildSignal;
       g_child_signal_handler.store(handler, std::memory_order_release);
     }
   }
@@ -76,8 +96,10 @@ int SetChildSignalAction(const struct sigaction* action, struct sigaction* old) 
     g_child_signal_handler.store(result == 0 ? handler : before, std::memory_order_release);
   if (result == 0 && old != nullptr) {
     *old = was;
-    if ((was.sa_flags & SA_SIGINFO) == 0 && was.sa_handler == &OnChildSignal)
+    if (IsOurs(was)) {
+      old->sa_flags &= ~SA_SIGINFO;
       old->sa_handler = before;
+    }
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "preload/calls/meeting_calls.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/epoll_sets.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/hooks/export.h"
@@ -57,6 +58,7 @@ void Wait(Engine& engine, PollCall& call, const sigset_t* mask, Real real) {
     c.result = real_ppoll(c.descriptors, c.count, c.timeout_ms < 0 ? nullptr : &wait,
                           static_cast<Context*>(with)->mask);
   };
+  const MeetingCall meeting;
   engine.meetings->OnPoll(call);
   call.context = nullptr;  // it ends here, the call does not
 }

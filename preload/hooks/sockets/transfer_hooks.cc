@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/descriptors/entropy_files.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
@@ -125,6 +126,7 @@ int64_t ProgramClockNs() {
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT ssize_t write(int fd, const void* data, size_t size) {
+  const FileCall counted;
   FdObject* object = Tracked(fd);
   if (object == nullptr) return real_write(fd, data, size);
   const iovec piece = PieceOf(data, size);

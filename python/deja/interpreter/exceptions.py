@@ -3,6 +3,8 @@
 import os
 import sys
 
+from deja.interpreter import handlers
+
 _MAX_FRAMES = 20
 _MOST_HEAD, _MOST_END = 200, 200  # characters of a long text: what a loader worker raised stands at its end
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -17,26 +19,36 @@ def install():
         return
 
     def noted(kind, error, traceback):
-        _note(kind, error, traceback)
+        raised = _note(kind, error, traceback)
         before(kind, error, traceback)
+        if raised is not None:
+            raise raised
 
     noted.is_dejas = True
     sys.excepthook = noted
 
 
 def _note(kind, error, traceback):
+    """Returns what a handler of the program's raised meanwhile, or None: the interpreter may run one in here."""
     global _noted
     if id(error) == _noted:
-        return
+        return None
     _noted = id(error)
-    try:
-        from deja import engine  # with ctypes, which is not there everywhere and takes its time
+    raised = None
+    for _ in range(2):
+        try:
+            from deja import engine  # with ctypes, which is not there everywhere and takes its time
 
-        engine.note(_text(kind, error, traceback))
-    except ImportError:
-        pass
-    except Exception as trouble:  # the program's own exception matters more
-        print(f"deja: an exception is not noted: {trouble!r}", file=sys.stderr)
+            engine.note(_text(kind, error, traceback))
+        except ImportError:
+            pass
+        except BaseException as trouble:
+            if handlers.have_raised(trouble):
+                raised = trouble
+                continue
+            print(f"deja: an exception is not noted: {trouble!r}", file=sys.stderr)
+        break  # the program's own exception matters more
+    return raised
 
 
 def _text(kind, error, traceback):

@@ -10,7 +10,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
-PROGRAM = Path(__file__).resolve().parents[2] / "apps" / "python" / "dying_workers.py"
+PROGRAMS = Path(__file__).resolve().parents[2] / "apps" / "python"
+PROGRAM = PROGRAMS / "dying_workers.py"
 
 
 class DyingChildren(harness.DejaTest):
@@ -45,6 +46,34 @@ class DyingChildren(harness.DejaTest):
 
     def test_a_parent_that_asks_whether_it_has_ended(self):
         self.assertDiesAgain("asked")
+
+
+class InterruptedParents(harness.DejaTest):
+    """The handler raises where it did, whatever the parent was doing."""
+
+    def assertDiesThere(self, how, printed, code=0):
+        run = self.record_single(sys.executable, PROGRAMS / "interrupted_parent.py", how)
+        self.assertEqual(run.code, code, str(run))
+        self.assertRegex(run.stdout, printed)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+        return run
+
+    def test_that_prints(self):
+        self.assertDiesThere("prints", r"line 0\n(line \d+\n)*died with 7 after \d+\n$")
+
+    def test_that_computes(self):
+        self.assertDiesThere("computes", r"^died with 7 after some\n$")
+
+    def test_that_waits(self):
+        self.assertDiesThere("waits", r"^died with 7 after \d+\n$")
+
+    def test_that_has_ended_by_an_exception(self):
+        run = self.assertDiesThere("ends", r"text 0\n(text \d+\n)*$", code=1)
+        self.assertIn("Slow: slow", run.stderr)
+        self.assertIn("Died: 7", run.stderr)
+        self.assertNotIn("is not noted", run.stderr)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ class ChildSignalsTest : public testing::Test {
  protected:
   ChildSignalsTest() {
     g_came = 0;
+    preload::t_child_signal = {};
     preload::g_child_signal_handler.store([](int) { ++g_came; });
     rank_.Thread(0, "0");
   }
@@ -80,6 +81,50 @@ TEST_F(ChildSignalsTest, FromACheckpointOnLiveOnesCount) {
 TEST_F(ChildSignalsTest, ARecordingWithoutThemLeavesLiveOnes) {
   Input(api::LibcApi::kpoll, 1);
   EXPECT_FALSE(Signals().AreRecorded());
+}
+
+// Calls are counted by the hooks.
+TEST_F(ChildSignalsTest, ItComesAtTheFileCallAfterWhichItCame) {
+  Input(api::LibcApi::ksem_wait, 0);
+  Input(api::LibcApi::ksigaction, preload::PlaceOfChildSignal(2, true));
+  ChildSignals signals = Signals();
+  preload::t_child_signal.file_calls = 2;
+  signals.CountFileCall(0);
+  EXPECT_EQ(g_came, 0) << "the event before it is missing";
+  preload::t_child_signal.file_calls = 0;
+  signals.CountEvent(0);
+  preload::t_child_signal.file_calls = 1;
+  signals.CountFileCall(0);
+  EXPECT_EQ(g_came, 0);
+  preload::t_child_signal.file_calls = 2;
+  signals.CountFileCall(0);
+  EXPECT_EQ(g_came, 1);
+}
+
+TEST_F(ChildSignalsTest, WhereItCameBetweenTwoCallsItComesWithTheNextOne) {
+  Input(api::LibcApi::ksem_wait, 0);
+  Input(api::LibcApi::ksigaction, preload::PlaceOfChildSignal(1, false));
+  ChildSignals signals = Signals();
+  signals.CountEvent(0);
+  preload::t_child_signal.file_calls = 1;
+  signals.CountFileCall(0);
+  EXPECT_EQ(g_came, 0);
+  EXPECT_TRUE(preload::t_child_signal.waits);
+  ChildSignals::GiveWaiting();
+  EXPECT_EQ(g_came, 1);
+  EXPECT_FALSE(preload::t_child_signal.waits);
+}
+
+TEST_F(ChildSignalsTest, WithoutAHandlerItWaits) {
+  Input(api::LibcApi::ksem_wait, 0);
+  Input(api::LibcApi::ksigaction, 0);
+  ChildSignals signals = Signals();
+  const auto handler = preload::g_child_signal_handler.exchange(nullptr);
+  signals.CountEvent(0);
+  preload::g_child_signal_handler.store(handler);
+  EXPECT_EQ(g_came, 0);
+  signals.CountFileCall(0);
+  EXPECT_EQ(g_came, 1);
 }
 
 }  // namespace

@@ -57,6 +57,17 @@ class FamilyOrderTest : public testing::Test {
   std::unique_ptr<FamilyOrder> order_;
 };
 
+TEST_F(FamilyOrderTest, AnEndBeforeAnythingCameIsKnown) {
+  Move(0, 20, true);
+  Fail(0, 0, false);
+  Move(1, 4, false);
+  Fail(1, 0, false);
+  FamilyOrder& order = Order();
+  EXPECT_TRUE(order.EndsUnanswered(0));
+  EXPECT_FALSE(order.IsNeverAnswered(0));
+  EXPECT_FALSE(order.EndsUnanswered(1));
+}
+
 TEST_F(FamilyOrderTest, ATransferThatMovedNothingIsFoundAtItsPlace) {
   Move(0, 4, false);
   Fail(0, ECONNRESET, false);

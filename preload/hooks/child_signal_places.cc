@@ -1,0 +1,25 @@
+#include "preload/hooks/child_signal_places.h"
+
+#include "common/runtime/errno_keeper.h"
+#include "preload/calls/process_calls.h"
+#include "preload/engine/engine.h"
+#include "preload/process/guard.h"
+
+namespace deja::preload {
+
+void BeginCallAtPlace() {
+  if (InsideDeja() || IsBorrowedMemory()) return;
+  const ErrnoKeeper keep;
+  if (const Engine* engine = EngineOfThisProcess()) engine->processes->BeforeCallAtPlace();
+}
+
+void EndFileCall() {
+  if (InsideDeja() || IsBorrowedMemory()) return;
+  ChildSignal& signal = t_child_signal;
+  ++signal.file_calls;
+  if (!signal.waits && !signal.came && !g_counts_file_calls.load(std::memory_order_relaxed)) return;
+  const ErrnoKeeper keep;
+  if (const Engine* engine = EngineOfThisProcess()) engine->processes->AfterFileCall();
+}
+
+}  // namespace deja::preload

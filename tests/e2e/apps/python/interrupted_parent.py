@@ -1,0 +1,79 @@
+"""A child exits while its parent does something else; the handler of SIGCHLD raises where the parent is by then.
+
+    interrupted_parent.py prints | computes | waits | ends
+
+The parent prints; computes without a call that leaves the interpreter; tries to get a lock and computes in between; or
+has ended by an exception whose text Deja notes (ends).
+"""
+import multiprocessing
+import os
+import signal
+import sys
+import time
+
+CHILD_LIVES = 0.1
+MOST = 1 << 30
+
+
+def say(text):
+    sum(range(20000))
+    os.write(1, f"{text}\n".encode())
+
+
+class Died(Exception):
+    pass
+
+
+class Slow(Exception):
+    """Prints as long as its text is made, until the child has died."""
+
+    def __str__(self):
+        global told
+        for number in range(0 if told else MOST):
+            told = True
+            say(f"text {number}")
+        return "slow"
+
+
+told = False
+
+
+def main():
+    how = sys.argv[1]
+    if how == "ends":
+        import deja
+
+        deja.step(0)
+    lock = multiprocessing.get_context("fork").Lock()
+    lock.acquire()
+    child = os.fork()
+    if child == 0:
+        time.sleep(CHILD_LIVES)
+        os._exit(7)
+
+    def ended(*_):
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            raise Died(os.waitstatus_to_exitcode(status))
+
+    signal.signal(signal.SIGCHLD, ended)
+    number = 0
+    try:
+        while number < MOST:
+            if how == "prints":
+                say(f"line {number}")
+            if how == "waits":
+                lock.acquire(timeout=0.001)
+                sum(range(10000))
+            if how == "ends":
+                break
+            number += 1
+    except Died as died:
+        say(f"died with {died} after {number if how != 'computes' else 'some'}")
+    if how == "ends":
+        raise Slow
+    lock.release()
+
+
+if __name__ == "__main__":
+    main()
