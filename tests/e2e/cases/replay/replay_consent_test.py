@@ -144,6 +144,18 @@ class Foreign(harness.DejaTest):
         self.assertIn("not recorded   3 of the processes", shown)
         self.assertIn("the same fence is around them", shown)
 
+    def test_serving_needs_more_than_consent_to_a_replay(self):
+        """The program that is served has no fence, and may unpickle what it gets."""
+        self.checked(self.record_single("echo", "hello"))
+        self.assertIn('"rank":0', self.checked(self.deja("serve", self.trace_path(), stdin=subprocess.DEVNULL)).stdout)
+        copy = self.dir / "copy.deja"
+        shutil.copytree(self.trace_path(), copy)
+        self.checked(self.deja("replay", copy, "--trust"))
+        refused = self.checked(self.deja("serve", copy, stdin=subprocess.DEVNULL), harness.EXIT_USAGE)
+        self.assertIn("unpickles objects that it is given; give --trust, or trust=True to deja.torch.TracePG", refused.stderr)
+        self.assertEqual(refused.stdout, "")
+        self.assertIn('"rank":0', self.checked(self.deja("serve", copy, "--trust", stdin=subprocess.DEVNULL)).stdout)
+
     def test_a_folder_that_others_can_write_to_is_asked_about_each_time(self):
         self.checked(self.record_single("echo", "hello"))
         self.trace_path().chmod(0o777)
