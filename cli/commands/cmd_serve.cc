@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/fence/trust_store.h"
 #include "cli/help/option_list.h"
 #include "cli/open_trace.h"
 #include "cli/output.h"
@@ -22,6 +23,7 @@ namespace {
 struct ServeOptions {
   std::string trace;
   uint32_t rank = 0;
+  bool trust = false;
 };
 ServeOptions g_serve_options;
 
@@ -32,6 +34,9 @@ constexpr size_t kMostWords = size_t{1} << 20;
 void AddServeOptions(CLI::App& app) {
   AddTraceArgument(app, "TRACE", g_serve_options.trace);
   app.add_option("--rank", g_serve_options.rank, "The rank (default 0)");
+  app.add_flag("--trust", g_serve_options.trust,
+               "Serve a trace that this user has not recorded or packed here. PyTorch unpickles "
+               "objects that it is given, so such a trace can run code in the program");
 }
 
 // A line of standard input without its end; false: there is none, or it is longer than a request.
@@ -73,7 +78,20 @@ int Converse(OperationServer& server) {
   return kExitOk;
 }
 
+// No fence is around the program. So to have agreed to a replay is not enough.
+bool IsTrusted() {
+  return g_serve_options.trust || TrustStore().Of(g_serve_options.trace) == Trust::kOwn;
+}
+
 int RunServe(const Context& /*context*/) {
+  if (!IsTrusted()) {
+    Diagnose(
+        fmt::format("serving: {}: this user has not recorded or packed it here, and PyTorch "
+                    "unpickles objects that it is given; give --trust, or trust=True to "
+                    "deja.torch.TracePG",
+                    g_serve_options.trace));
+    return kExitUsage;
+  }
   auto trace = OpenTrace(g_serve_options.trace);
   if (!trace) return FailWith(trace.error());
   const auto reader = (*trace)->Rank(g_serve_options.rank);

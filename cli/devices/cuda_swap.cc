@@ -5,8 +5,10 @@
 // one that the processes have. cuInit makes no context, so this process takes no device memory.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cli/devices/device_swap.h"
+#include "common/os/proc_stat.h"
 #include "include/compat/cuda.h"
 
 namespace deja::cli {
@@ -26,6 +28,7 @@ class CudaSwap final : public DeviceSwap {
   explicit CudaSwap(const Calls& calls) : calls_(calls) {}
 
   SwapResult TakeOut(pid_t process) override {
+    if (!IsBelow(process, getpid())) return Foreign(process);
     CUcheckpointLockArgs patience{};
     patience.timeoutMs = kPatienceMs;
     const CUresult locked = calls_.cuCheckpointProcessLock(process, &patience);
@@ -44,6 +47,7 @@ class CudaSwap final : public DeviceSwap {
   }
 
   SwapResult BringBack(pid_t process) override {
+    if (!IsBelow(process, getpid())) return Foreign(process);
     const CUresult restored = calls_.cuCheckpointProcessRestore(process, nullptr);
     if (restored != CUDA_SUCCESS) {
       SwapResult failed = Refused("cuCheckpointProcessRestore", restored);
@@ -60,6 +64,11 @@ class CudaSwap final : public DeviceSwap {
   }
 
  private:
+  // The replayed program says which process it is, and may say what it likes.
+  static SwapResult Foreign(pid_t process) {
+    return {SwapResult::How::kRefused,
+            fmt::format("it says that it is process {}, which is none of this replay's", process)};
+  }
   static SwapResult Refused(const char* call, CUresult result) {
     return {SwapResult::How::kRefused,
             fmt::format("{} returned {}{}", call, static_cast<int>(result),

@@ -8,6 +8,7 @@
 #include "api/find_api.h"
 #include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
+#include "cli/executed_program.h"
 #include "common/text/hex_text.h"
 #include "digest/elements.h"
 #include "format/reader/file_ranges.h"
@@ -222,10 +223,21 @@ struct JsonWriter {
     json["id"] = m.id;
     json["value"] = m.value;
   }
+  void operator()(const format::ProcessExit& m) const {
+    json["code"] = m.code;
+    json["how"] = m.how;
+    Program(m.program, m.arguments);
+  }
+  void Program(std::string_view program, std::string_view arguments) const {
+    if (program.empty()) return;
+    json["program"] = program;
+    json["arguments"] = ArgumentsOf(arguments);
+  }
   void operator()(const format::Child& m) const {
     json["pid"] = m.pid;
     if (m.number != 0) json["number"] = m.number;
     if (m.ended) json["end"] = {{"exit_code", m.exit_code}, {"signal", m.signal}};
+    Program(m.program, m.arguments);
   }
   void operator()(const format::WindowChange& m) const {
     const bool marked = m.what == static_cast<uint32_t>(format::WindowEvent::kMarked);

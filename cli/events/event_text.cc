@@ -13,6 +13,7 @@
 #include "api/mpi_table.h"
 #include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
+#include "cli/executed_program.h"
 #include "cli/output.h"
 #include "common/text/nccl_result_text.h"
 #include "digest/digest.h"
@@ -239,6 +240,8 @@ struct Describer {
   }
   std::string operator()(const format::ProcessExit& m) const {
     static constexpr std::array kHow = {"exit", "_exit", "exec"};
+    if (const std::string next = ExecutedText(m.program, m.arguments); !next.empty())
+      return "exec " + next;
     return fmt::format("{} {}", m.how < kHow.size() ? kHow[m.how] : "exit", m.code);
   }
   std::string operator()(const format::Degraded& m) const {
@@ -304,7 +307,11 @@ struct Describer {
                        m.value);
   }
   std::string operator()(const format::Child& m) const {
-    if (!m.ended) return fmt::format("process {} made, the thread's number {}", m.pid, m.number);
+    if (!m.ended) {
+      const std::string next = ExecutedText(m.program, m.arguments);
+      return fmt::format("process {} made, the thread's number {}{}{}", m.pid, m.number,
+                         next.empty() ? "" : ", runs ", next);
+    }
     if (m.signal != 0) return fmt::format("process {} was ended by signal {}", m.pid, m.signal);
     return fmt::format("process {} ended, exit {}", m.pid, m.exit_code);
   }

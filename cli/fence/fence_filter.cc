@@ -112,6 +112,27 @@ constexpr uint32_t kRefusedControls[] = {
     0xC0045877,  // FIFREEZE
     0xC0045878,  // FITHAW
     0xC0185879,  // FITRIM
+    0x8004587D,  // FS_IOC_SHUTDOWN
+    0x40086604,  // EXT4_IOC_SETVERSION_OLD
+    0x6609,      // EXT4_IOC_MIGRATE
+    0x800C6613,  // FS_IOC_SET_ENCRYPTION_POLICY
+    0xC0506617,  // FS_IOC_ADD_ENCRYPTION_KEY
+    0xC0406618,  // FS_IOC_REMOVE_ENCRYPTION_KEY
+    0xC0406619,  // FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS
+    0x40047211,  // FAT_IOCTL_SET_ATTRIBUTES
+};
+
+// btrfs makes, changes and removes subvolumes by controls of a folder, and Landlock does not see
+// that. What has the same letter and is for any file system goes on.
+constexpr uint32_t kControlLetter = 0xff00;
+constexpr uint32_t kLetterOfBtrfs = 0x9400;
+constexpr uint32_t kAllowedOfBtrfs[] = {
+    0x40049409,  // FICLONE
+    0x4020940D,  // FICLONERANGE
+    0xC0189436,  // FIDEDUPERANGE
+    0x81009431,  // FS_IOC_GETFSLABEL
+    0x8400941F,  // BTRFS_IOC_FS_INFO
+    0xD0009412,  // BTRFS_IOC_INO_LOOKUP
 };
 
 constexpr uint32_t kFastOpen = 0x20000000;  // MSG_FASTOPEN: connects and sends at once
@@ -278,6 +299,9 @@ std::vector<sock_filter> MakeFenceFilter(const FilterRules& rules) {
   p.On(SYS_ioctl, [&] {
     p.Load(LowOf(1));
     for (const uint32_t request : kRefusedControls) p.ReturnIf(request, Errno(EPERM));
+    for (const uint32_t request : kAllowedOfBtrfs) p.ReturnIf(request, kAllow);
+    p.Add(BPF_ALU | BPF_AND | BPF_K, kControlLetter);
+    p.ReturnIf(kLetterOfBtrfs, Errno(EPERM));
     p.Return(kAllow);
   });
   AddProcesses(p, rules);

@@ -157,7 +157,8 @@ Status Redactor::Learn(const format::RankReader& reader) {
   using format::KindBit;
   constexpr uint64_t kKinds = KindBit(EventKind::kInput) | KindBit(EventKind::kConnectionOpened) |
                               KindBit(EventKind::kTransfer) | KindBit(EventKind::kCallEnter) |
-                              KindBit(EventKind::kCallLeave);
+                              KindBit(EventKind::kCallLeave) | KindBit(EventKind::kChild) |
+                              KindBit(EventKind::kProcessExit);
   const auto cursor = reader.Events();
   while (const format::Event* event = cursor->NextOf(kKinds)) LearnEvent(*event);
   return {};
@@ -214,6 +215,10 @@ void Redactor::LearnEvent(const format::Event& event) {
     LearnIds(enter->blob);
   } else if (const auto* leave = event.As<format::CallLeave>()) {
     LearnIds(leave->blob);
+  } else if (const auto* child = event.As<format::Child>()) {
+    names_.LearnAddresses(child->arguments);
+  } else if (const auto* exit = event.As<format::ProcessExit>()) {
+    names_.LearnAddresses(exit->arguments);
   } else if (const auto* input = event.As<format::Input>()) {
     const auto api = static_cast<LibcApi>(input->api);
     if (api == LibcApi::kgetaddrinfo) ForEachAddress(input->data, socket_address);
@@ -539,6 +544,34 @@ bool Redactor::RewriteBody(format::Transfer& transfer) {
   transfer.sent_hash = 0;
   SocketAddress(transfer.address);
   return true;
+}
+
+// Each argument of a program ends with a zero.
+bool Redactor::RewriteArguments(std::string_view& arguments) {
+  std::string copy(arguments);
+  std::string_view previous;
+  for (size_t at = 0; at < copy.size();) {
+    const std::string_view before = arguments.substr(at, arguments.find('\0', at) - at);
+    std::string argument(before);
+    (void)rule_.MaskArgument(previous, argument);
+    names_.ReplaceAll(argument);
+    copy.replace(at, before.size(), argument);
+    previous = before;
+    at += before.size() + 1;
+  }
+  if (copy == arguments) return false;
+  arguments = Keep(std::move(copy));
+  return true;
+}
+
+bool Redactor::RewriteBody(format::ProcessExit& exit) {
+  const bool arguments = RewriteArguments(exit.arguments);
+  return Path(exit.program) || arguments;
+}
+
+bool Redactor::RewriteBody(format::Child& child) {
+  const bool arguments = RewriteArguments(child.arguments);
+  return Path(child.program) || arguments;
 }
 
 }  // namespace deja::cli

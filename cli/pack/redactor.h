@@ -60,6 +60,8 @@ class Redactor final : public format::TraceRewriter {
   bool RewriteBody(format::FileRead& read);
   bool RewriteBody(format::ConnectionOpened& connection);
   bool RewriteBody(format::Transfer& transfer);
+  bool RewriteBody(format::ProcessExit& exit);
+  bool RewriteBody(format::Child& child);
   template <typename Body>
   bool RewriteBody(Body&) {
     return false;
@@ -76,6 +78,7 @@ class Redactor final : public format::TraceRewriter {
   bool RedactBytes(std::span<char> bytes);
   bool RewriteTensor(format::Tensor& tensor);
   bool RewriteEntries(format::InputFile& file);
+  bool RewriteArguments(std::string_view& arguments);
   // The payload that is kept for these bytes instead of `hash`.
   Hash128 Replace(const Hash128& hash, std::string_view bytes);
   void KeepAsItIs(const Hash128& hash) { replacements_[hash].insert(hash); }

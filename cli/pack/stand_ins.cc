@@ -150,6 +150,7 @@ void StandIns::AddNeedle(std::string_view text, std::string stand_in, bool word)
 void StandIns::LearnHost(std::string_view name) {
   if (name.empty() || IsOneOf(name, kCommonNames) || Address4Length(name, 0) == name.size()) return;
   const size_t dot = name.find('.');
+  if (dot == std::string_view::npos && name.size() < kShortestNeedle) return;
   // The host alone and its domain have stand-ins of their own, so that they are known apart.
   const std::string host = Of(StandInKind::kHost, name.substr(0, dot));
   if (name.substr(0, dot).size() >= kShortestNeedle) AddNeedle(name.substr(0, dot), host);

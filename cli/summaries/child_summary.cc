@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/events/rank_summary.h"
+#include "cli/executed_program.h"
 #include "cli/output.h"
 
 namespace deja::cli {
@@ -29,15 +30,17 @@ std::string Line(const ChildRow& child) {
 
 }  // namespace
 
-bool WasReplaced(const format::RankReader& reader) {
-  bool replaced = false;
+std::optional<NextImage> WasReplaced(const format::RankReader& reader) {
+  std::optional<NextImage> next;
   auto cursor = reader.Events();
   while (const format::Event* event = cursor->Next()) {
     const auto* exit = event->As<format::ProcessExit>();
-    if (exit != nullptr || event->As<format::Input>() != nullptr)
-      replaced = exit != nullptr && exit->how == 2;
+    if (exit == nullptr && event->As<format::Input>() == nullptr) continue;
+    next.reset();
+    if (exit != nullptr && exit->how == 2)
+      next = NextImage{std::string(exit->program), ArgumentsOf(exit->arguments)};
   }
-  return replaced;
+  return next;
 }
 
 std::vector<ChildRow> ReadChildren(format::Trace& trace, const format::RankFolder& rank,
@@ -57,10 +60,11 @@ std::vector<ChildRow> ReadChildren(format::Trace& trace, const format::RankFolde
       continue;
     }
     const RankSummary summary = ReadRankSummary(**reader);
-    const bool replaced = WasReplaced(**reader);
+    const auto next = WasReplaced(**reader);
     row.program = ProgramOf((*reader)->header());
-    row.ended = replaced ? "replaced itself by exec" : summary.HowItEnded(symbolizer);
-    row.ended_well = replaced || summary.EndedWell();
+    row.ended = next ? "replaced itself by exec" : summary.HowItEnded(symbolizer);
+    if (next && !next->program.empty()) row.ended += " of " + next->program;
+    row.ended_well = next || summary.EndedWell();
     row.events = (*reader)->totals().events;
     row.bytes = (*reader)->file_bytes();
     row.lost = (*reader)->totals().events_lost + (*reader)->totals().payloads_lost;

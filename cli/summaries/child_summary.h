@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,14 @@ struct ChildRow {
   uint64_t lost = 0;
 };
 
-// True if the recorded process went on as another program.
-bool WasReplaced(const format::RankReader& reader);
+// The program that a process went on as by exec. Empty: the recording does not name it.
+struct NextImage {
+  std::string program;
+  std::vector<std::string> argv;
+};
+
+// Nothing: the recorded process ended as the program that it was.
+std::optional<NextImage> WasReplaced(const format::RankReader& reader);
 
 // By name. What cannot be read says so in `ended`.
 std::vector<ChildRow> ReadChildren(format::Trace& trace, const format::RankFolder& rank,

@@ -14,6 +14,16 @@ ProcStat ReadProcStat(int32_t pid) {
   return ReadProcStat(path);
 }
 
+bool IsBelow(int32_t pid, int32_t ancestor) {
+  // Numbers of ended processes are given out again while this looks: no walk is longer than this.
+  constexpr int kMostSteps = 1000;
+  for (int step = 0; step < kMostSteps && pid > 0; ++step) {
+    pid = ReadProcStat(pid).parent;
+    if (pid == ancestor) return pid > 0;
+  }
+  return false;
+}
+
 ProcStat ReadProcStat(const char* path) {
   ProcStat result;
   char text[1024];

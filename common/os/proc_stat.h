@@ -24,6 +24,10 @@ ProcStat ReadProcStat(int32_t pid);
 // The same from a path, such as /proc/self/task/TID/stat.
 ProcStat ReadProcStat(const char* path);
 
+// Process `pid` was made by `ancestor`, by one that `ancestor` has made, and so on. Not so for
+// `ancestor` itself, or where a parent on the way has ended and another process has its children.
+bool IsBelow(int32_t pid, int32_t ancestor);
+
 }  // namespace deja
 
 #endif  // DEJA_COMMON_OS_PROC_STAT_H_

@@ -275,6 +275,8 @@ struct Crash {
 struct ProcessExit {
   int32_t code = 0;
   uint32_t how = 0;
+  std::string_view program = {};    // exec: the next program's path; empty: not known
+  std::string_view arguments = {};  // each ends with a zero, but for the last one if they are cut
 };
 
 struct Degraded {
@@ -367,6 +369,8 @@ struct Child {
   bool ended = false;
   int32_t exit_code = 0;  // -1 when a signal ended it
   uint32_t signal = 0;
+  std::string_view program = {};  // vfork and posix_spawn: what it became, as in ProcessExit
+  std::string_view arguments = {};
 };
 
 // A file or folder outside the run that the program opened (or, at full, asked about), as it was
@@ -676,7 +680,9 @@ DEJA_VISIT(Crash) {
   v(1, m.signal); v(2, m.code); v(3, m.address); v(4, m.pc); v(5, m.stack); v(6, m.frames);
   v(7, m.sender_pid);
 }
-DEJA_VISIT(ProcessExit) { v(1, m.code); v(2, m.how); }
+DEJA_VISIT(ProcessExit) {
+  v(1, m.code); v(2, m.how); v(3, m.program); v(4, m.arguments);
+}
 DEJA_VISIT(Degraded) {
   v(1, m.reason); v(2, m.events_lost); v(3, m.payloads_lost); v(4, m.payload_bytes_lost); v(5, m.remark);
   v(6, m.function);
@@ -708,7 +714,10 @@ DEJA_VISIT(Transfer) {
   v(7, m.hash); v(8, m.sent_before); v(9, m.sent_hash); v(10, m.address); v(11, m.position);
   v(12, m.flags); v(13, m.segment);
 }
-DEJA_VISIT(Child) { v(1, m.number); v(2, m.pid); v(3, m.ended); v(4, m.exit_code); v(5, m.signal); }
+DEJA_VISIT(Child) {
+  v(1, m.number); v(2, m.pid); v(3, m.ended); v(4, m.exit_code); v(5, m.signal);
+  v(6, m.program); v(7, m.arguments);
+}
 DEJA_VISIT(EventHead) { v(1, m.thread); v(2, m.seq); v(3, m.time_ns); }
 DEJA_VISIT(PayloadChunk) {
   v(1, m.hash); v(2, m.total_size); v(3, m.offset); v(4, m.size); v(5, m.codec); v(6, m.element_size);

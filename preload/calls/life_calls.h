@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "preload/process/next_program.h"
+
 namespace deja::preload {
 
 // OnExit comes from a destructor, and the exit code is not known.
@@ -25,6 +27,8 @@ class LifeCalls {
   virtual void OnCrash(int signal, const siginfo_t* info, void* ucontext) = 0;
   // The process is about to end in an orderly way, or to be replaced. May be called more than once.
   virtual void OnExit(int code, ExitHow how) = 0;
+  // It is about to become another program. Where that fails, the process goes on.
+  virtual void OnExec([[maybe_unused]] const NextProgram& next) { OnExit(0, ExitHow::kExec); }
   // In the child after any kind of fork, before the child's first event.
   virtual void OnForkChild() = 0;
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "preload/process/next_program.h"
+
 namespace deja::preload {
 
 // A wait for processes. Before it `pid` and `options` are as in waitpid (waitid's P_ALL is -1, its
@@ -32,8 +34,11 @@ class ProcessCalls {
   // recorded pid, so kill, waitpid and sched_* translate it back. Ask before MayKill.
   virtual int MapPid(int pid) { return pid; }
   // The calling thread has made process `pid`, its `number`-th. Returns the pid that the program
-  // gets.
-  virtual int OnChildMade([[maybe_unused]] uint32_t number, int pid) { return pid; }
+  // gets. `program`: what it has become by vfork or posix_spawn; empty: a fork, or not known.
+  virtual int OnChildMade([[maybe_unused]] uint32_t number, int pid,
+                          [[maybe_unused]] const NextProgram& program) {
+    return pid;
+  }
   // The calling thread is about to fork its `number`-th process. If the result is not 0, it does
   // not fork, and the program gets this pid.
   virtual int SkippedChild([[maybe_unused]] uint32_t number) { return 0; }

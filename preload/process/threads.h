@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "common/ids.h"
+#include "preload/process/next_program.h"
 
 namespace deja::format {
 class EventSink;
@@ -29,6 +30,7 @@ struct ThreadRecord {
   uint32_t processes = 0;             // processes made so far by this one
   uint32_t making = 0;                // number of the one that fork or vfork is making; 0: none
   int making_pid = 0;                 // in a replay: the number that the thread believes to have
+  NextProgram made_program;           // what a vfork child, which shares this memory, becomes
   uint32_t group_depth = 0;           // ncclGroupStart nesting
   uint64_t next_seq = 0;              // Event.seq of the next event of this thread
   format::EventSink* sink = nullptr;  // the recorder's; null in a replay

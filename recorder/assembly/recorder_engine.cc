@@ -12,6 +12,7 @@
 #include "preload/meet/lock_order.h"
 #include "preload/stack/stack.h"
 #include "recorder/assembly/whole_recording.h"
+#include "recorder/core/masked_program.h"
 #include "recorder/files/opened_input.h"
 
 namespace deja::recorder {
@@ -56,19 +57,41 @@ void RecorderEngine::OnThreadEnd() {
   if (rec != nullptr && !rec->off()) rec->writer.EndThread();
 }
 
-void RecorderEngine::OnExit(int code, preload::ExitHow how) {
-  ErrnoKeeper keep;
-  Recording* rec = Made();
-  // A vfork child that execs or exits does so in its parent's memory; it is not the parent's end.
-  if (rec == nullptr || rec->off() || !rec->IsThisProcess()) return;
-  if (code == preload::kExitCodeUnknown) return;  // the last handler of exit knows it
+// Null: this process has no recording, or is a vfork child that execs or exits in its parent's
+// memory. That is not the parent's end.
+Recording* RecorderEngine::BeforeEnd(Recording* rec) {
+  if (rec == nullptr || rec->off() || !rec->IsThisProcess()) return nullptr;
   InputFiles::FinishAll(*rec);
   DrainDevice();
   NcclOf(*rec).choices.WriteLate();
-  if (how != preload::ExitHow::kExec && rec->exit_recorded.exchange(true)) return;
-  rec->writer.Write(format::ProcessExit{code, static_cast<uint32_t>(how)});
+  return rec;
+}
+
+void RecorderEngine::OnExec(const preload::NextProgram& next) {
+  ErrnoKeeper keep;
+  // A program that records itself says what it is. This event is all that names any other one.
+  Recording* rec = BeforeEnd(next.records_itself() ? Made() : Active());
+  if (rec == nullptr) return;
+  const MaskedProgram masked(next, rec->config);
+  format::ProcessExit exit;
+  exit.how = static_cast<uint32_t>(preload::ExitHow::kExec);
+  exit.program = masked.program();
+  exit.arguments = masked.arguments();
+  rec->writer.Write(exit);
+  if (!next.records_itself()) rec->BecomeChild();
+}
+
+void RecorderEngine::OnExit(int code, preload::ExitHow how) {
+  ErrnoKeeper keep;
+  if (code == preload::kExitCodeUnknown) return;  // the last handler of exit knows it
+  Recording* rec = BeforeEnd(Made());
+  if (rec == nullptr || rec->exit_recorded.exchange(true)) return;
+  format::ProcessExit exit;
+  exit.code = code;
+  exit.how = static_cast<uint32_t>(how);
+  rec->writer.Write(exit);
   // As in OnCrash: the other ranks should keep what they have of this moment.
-  if (code != 0 && how != preload::ExitHow::kExec && rec->is_rank() && rec->writer.live())
+  if (code != 0 && rec->is_rank() && rec->writer.live())
     format::LeaveMarkIfNoneIsNew(rec->config.trace_dir,
                                  "a rank ended with an exit code other than 0");
 }

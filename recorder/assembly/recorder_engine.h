@@ -38,6 +38,7 @@ class RecorderEngine final : private Recorder,
   void OnThreadEnd() override;
   void OnCrash(int signal, const siginfo_t* info, void* ucontext) override;
   void OnExit(int code, preload::ExitHow how) override;
+  void OnExec(const preload::NextProgram& next) override;
   void OnForkChild() override;
   void OnNotRecorded(std::string_view what, bool may_be, std::string_view function) override;
   void OnFilter(const char* call, bool& for_all) override;
@@ -50,6 +51,9 @@ class RecorderEngine final : private Recorder,
   static void WatchForks();
 
   using Recorder::Active;
+
+ private:
+  static Recording* BeforeEnd(Recording* rec);
 };
 
 }  // namespace deja::recorder

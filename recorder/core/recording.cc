@@ -161,7 +161,10 @@ void Recording::BeForked() {
   const size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return;
   const auto number = static_cast<uint32_t>(std::strtoul(path.data() + slash + 1, nullptr, 10));
-  writer.Write(format::Child{number, static_cast<uint32_t>(syscall(SYS_getpid)), false, 0, 0});
+  format::Child child;
+  child.number = number;
+  child.pid = static_cast<uint32_t>(syscall(SYS_getpid));
+  writer.Write(child);
 }
 
 void Recording::KeepLifeBefore(std::string_view path) {

@@ -26,7 +26,7 @@ class InputRecorder : public preload::InputCalls,
   void OnInput(preload::InputCall& call) override;
   int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
   bool MayKill(int, int) override { return true; }
-  int OnChildMade(uint32_t number, int pid) override;
+  int OnChildMade(uint32_t number, int pid, const preload::NextProgram& program) override;
   void AfterWait(preload::WaitCall& call) override;
   void AfterVainWait(preload::WaitCall& call) override;
   bool OnChildSignal(preload::ChildSignalCause cause) override;

@@ -5,14 +5,22 @@
 #include "preload/engine/child_signal.h"
 #include "preload/process/guard.h"
 #include "recorder/core/child_signal_note.h"
+#include "recorder/core/masked_program.h"
 #include "recorder/inputs/input_recorder.h"
 
 namespace deja::recorder {
 
-int InputRecorder::OnChildMade(uint32_t number, int pid) {
+int InputRecorder::OnChildMade(uint32_t number, int pid, const preload::NextProgram& program) {
   WriteChildSignal(recorder_);
-  if (Recording* rec = recorder_.Active())
-    rec->writer.Write(format::Child{number, static_cast<uint32_t>(pid), false, 0, 0});
+  if (Recording* rec = recorder_.Active()) {
+    const MaskedProgram masked(program, rec->config);
+    format::Child child;
+    child.number = number;
+    child.pid = static_cast<uint32_t>(pid);
+    child.program = masked.program();
+    child.arguments = masked.arguments();
+    rec->writer.Write(child);
+  }
   return pid;
 }
 

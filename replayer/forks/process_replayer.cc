@@ -176,7 +176,8 @@ int ProcessReplayer::SkippedChild(uint32_t number) {
   return recorded != 0 ? recorded : kNobody;
 }
 
-int ProcessReplayer::OnChildMade(uint32_t number, int pid) {
+int ProcessReplayer::OnChildMade(uint32_t number, int pid,
+                                 const preload::NextProgram& /*program*/) {
   char name[preload::kMaxProcessPath];
   if (LeadsToRank(preload::WriteChildPath(number, name))) {
     EndCompanions();

@@ -31,7 +31,7 @@ class ProcessReplayer : public preload::ProcessCalls {
 
   bool MayKill(int pid, int signal) override;
   int MapPid(int pid) override;
-  int OnChildMade(uint32_t number, int pid) override;
+  int OnChildMade(uint32_t number, int pid, const preload::NextProgram& program) override;
   int SkippedChild(uint32_t number) override;
   int RecordedChildPid(uint32_t number) override;
   void BeforeWait(preload::WaitCall& call) override;

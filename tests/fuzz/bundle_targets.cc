@@ -25,6 +25,7 @@
 #include "format/trace/verify.h"
 #include "format/wire/frame_format.h"
 #include "tests/fuzz/more_targets.h"
+#include "tests/fuzz/rank_input.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format::fuzz {
@@ -34,36 +35,6 @@ namespace fs = std::filesystem;
 using Bytes = std::vector<std::byte>;
 
 constexpr mode_t kOwnOnly = 0700;
-
-// Two halves of the input; both begin as files of a rank do.
-void WriteRank(std::span<const std::byte> bytes, const std::string& folder) {
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  const auto magic = std::as_bytes(std::span(kMagic));
-  const size_t middle = bytes.size() / 2;
-  for (const auto& [name, part] : {std::pair{kEventsFile, bytes.first(middle)},
-                                   std::pair{kPayloadsFile, bytes.subspan(middle)}}) {
-    Bytes file = {part.begin(), part.end()};
-    if (file.size() < kMagicBytes || !std::equal(magic.begin(), magic.end(), file.begin()))
-      file.insert(file.begin(), magic.begin(), magic.end());
-    samples::WriteFileBytes(folder + "/" + name, file);
-  }
-}
-
-Bytes HalvesOf(const samples::SampleRank& rank) {
-  Bytes seed = rank.events_file;
-  const size_t longer = std::max(rank.events_file.size(), rank.payloads_file.size());
-  seed.resize(longer);
-  seed.insert(seed.end(), rank.payloads_file.begin(), rank.payloads_file.end());
-  seed.resize(2 * longer);
-  return seed;
-}
-
-// A tail that a header names would be one of this machine.
-bool NamesATail(const std::string& folder) {
-  const auto reader = RankReader::Open(folder, {.use_tail = false});
-  return !reader || !(*reader)->header().tail.path.empty();
-}
 
 std::vector<Hash128> PayloadsOf(const RankReader& reader) {
   std::vector<Hash128> hashes;
@@ -183,18 +154,17 @@ void RunInventory(std::span<const std::byte> bytes) {
   for (const auto& [name, version] : packages)
     Check(name.size() + version.size() <= text.size(), "a package has its name from its entry");
   const std::string folder = scratch.path() + "/rank-00000";
-  WriteRank(bytes, folder);
-  if (NamesATail(folder)) return;
-  const auto reader = RankReader::Open(folder, {.use_tail = false});
-  Check(reader.has_value(), "what was read once can be read again");
-  for (const cli::Change& change : cli::WhatChanged(cli::ReadProgramParts(**reader)))
+  WriteRankInput(bytes, folder);
+  const auto reader = OpenRankInput(folder);
+  if (reader == nullptr) return;
+  for (const cli::Change& change : cli::WhatChanged(cli::ReadProgramParts(*reader)))
     Check(!change.part.empty() && !change.text.empty(), "a change says what it is");
   // The same in little memory.
-  if ((*reader)->end().state == EndState::kCorrupt) return;
+  if (reader->end().state == EndState::kCorrupt) return;
   const auto spilled = RankReader::Open(folder, {.use_tail = false, .spill_beyond = 1});
   Check(spilled.has_value(), "it can be read in little memory");
-  Check((*spilled)->totals().payloads == (*reader)->totals().payloads, "as many payloads");
-  Check(PayloadsOf(**spilled) == PayloadsOf(**reader), "the same payloads");
+  Check((*spilled)->totals().payloads == reader->totals().payloads, "as many payloads");
+  Check(PayloadsOf(**spilled) == PayloadsOf(*reader), "the same payloads");
 }
 
 std::vector<Bytes> InventorySeeds() {
@@ -203,7 +173,7 @@ std::vector<Bytes> InventorySeeds() {
   samples::SampleOptions torn;
   torn.finished = false;
   return {
-      HalvesOf(samples::MakeSampleRank(all)), HalvesOf(samples::MakeSampleRank(torn)),
+      RankInputOf(samples::MakeSampleRank(all)), RankInputOf(samples::MakeSampleRank(torn)),
       BytesOfText("numpy-1.26.4.dist-info\ntorch-2.5.1+cpu.dist-info\nfoo.egg-info\n-.dist-info")};
 }
 
@@ -214,8 +184,8 @@ void RunRedactor(std::span<const std::byte> bytes) {
   const std::string trace = scratch.path() + "/run.deja";
   const std::string bundle = scratch.path() + "/run.deja.zip";
   fs::remove(bundle);
-  WriteRank(bytes, trace + "/rank-00000");
-  if (NamesATail(trace + "/rank-00000")) return;
+  WriteRankInput(bytes, trace + "/rank-00000");
+  if (OpenRankInput(trace + "/rank-00000") == nullptr) return;
   cli::Redactor redactor("KEPT_*", "*MASKED*");
   PackOptions options;
   options.rewriter = &redactor;
@@ -234,7 +204,7 @@ std::vector<Bytes> RedactorSeeds() {
   all.all_kinds = true;
   all.batches = 1;
   all.floats = 20;
-  return {HalvesOf(samples::MakeSampleRank(all))};
+  return {RankInputOf(samples::MakeSampleRank(all))};
 }
 
 }  // namespace deja::format::fuzz

@@ -17,6 +17,7 @@
 #include "format/wire/frame_format.h"
 #include "format/wire/message_codec.h"
 #include "tests/fuzz/more_targets.h"
+#include "tests/fuzz/rank_input.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format::fuzz {
@@ -105,23 +106,9 @@ std::vector<Bytes> TailSeeds() {
 void RunRecovery(std::span<const std::byte> bytes) {
   static const samples::ScratchFolder scratch;
   const std::string folder = scratch.path() + "/rank-00000";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  const size_t middle = bytes.size() / 2;
-  const auto write = [&](const char* name, std::span<const std::byte> part) {
-    Bytes file = {part.begin(), part.end()};
-    const auto magic = std::as_bytes(std::span(kMagic));
-    if (file.size() < kMagicBytes || !std::equal(magic.begin(), magic.end(), file.begin()))
-      file.insert(file.begin(), magic.begin(), magic.end());
-    samples::WriteFileBytes(folder + "/" + name, file);
-  };
-  write(kEventsFile, bytes.first(middle));
-  write(kPayloadsFile, bytes.subspan(middle));
-  {
-    // A name from the input must not make the fuzzer read, or remove, a tail of the machine.
-    const auto reader = RankReader::Open(folder, {.use_tail = false});
-    if (!reader || !(*reader)->header().tail.path.empty()) return;
-  }
+  WriteRankInput(bytes, folder);
+  // A tail would be read, or removed, and is one of this machine.
+  if (OpenRankInput(folder) == nullptr) return;
   const auto report = RecoverRank(folder, {});
   if (!report) return;
   const auto reader = RankReader::Open(folder, {.use_tail = false});

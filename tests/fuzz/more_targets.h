@@ -62,6 +62,27 @@ std::vector<std::vector<std::byte>> FlightDumpSeeds();
 // A whole trace, redacted.
 void RunRedactor(std::span<const std::byte> bytes);
 std::vector<std::vector<std::byte>> RedactorSeeds();
+// Events in words, and what `deja info` and `deja top` say of a rank.
+void RunEvents(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> EventSeeds();
+// Findings of `deja check`, exports, the page of a report.
+void RunEvidence(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> EvidenceSeeds();
+// Two recordings compared.
+void RunDifference(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> DifferenceSeeds();
+// The plan of a replay.
+void RunPlan(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> PlanSeeds();
+// Requests to `deja serve`.
+void RunServe(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> ServeSeeds();
+// Lists in a replay's scratch folder, the file of a job, marks.
+void RunLists(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> ListSeeds();
+// ELF and DWARF of a recorded program.
+void RunSymbols(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> SymbolSeeds();
 
 }  // namespace deja::format::fuzz
 

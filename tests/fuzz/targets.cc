@@ -337,6 +337,13 @@ const std::vector<Target>& Targets() {
       {"summary", RunSummary, SummarySeeds},
       {"flight_dump", RunFlightDump, FlightDumpSeeds, 30},
       {"redactor", RunRedactor, RedactorSeeds, 20},
+      {"events", RunEvents, EventSeeds, 100},
+      {"evidence", RunEvidence, EvidenceSeeds, 30},
+      {"difference", RunDifference, DifferenceSeeds, 30},
+      {"plan", RunPlan, PlanSeeds, 100},
+      {"serve", RunServe, ServeSeeds},
+      {"lists", RunLists, ListSeeds, 100},
+      {"symbols", RunSymbols, SymbolSeeds, 100},
   };
   return targets;
 }

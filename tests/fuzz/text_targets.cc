@@ -114,7 +114,12 @@ std::vector<std::vector<std::byte>> SecretSeeds() {
             "GET / HTTP/1.1\r\nAuthorization: Bearer abcdefghijklmnop\r\nHost: a\r\n\r\nbody"),
         std::string("postgres://me:secret@host/db?X-Amz-Signature=0123456789abcdef"),
         std::string("{\"api_key\": \"sk_live_0123456789abcdefghijklmn\"}"),
-        std::string("token=ghp_0123456789abcdefghijklmnopqrstuvwxyz")})
+        std::string("token=ghp_0123456789abcdefghijklmnopqrstuvwxyz"),
+        // MessagePack, and a pickle.
+        std::string("\x82\xa8password\xaehunter2hunter2\xd9\x07"
+                    "api_key\xc4\x0chunter2hunte"),
+        std::string("\x80\x04}\x8c\x08password\x94\x8c\x0ehunter2hunter2\x94s."),
+        std::string("}X\x08\0\0\0passwordq\0X\x0e\0\0\0hunter2hunter2q\1s.", 39)})
     seeds.push_back(BytesOfText(text));
   return seeds;
 }

@@ -90,12 +90,21 @@ class Writer {
     window.reason = text;
     Add(window);
     Add(Degraded{text, 3, 2, 1 << 20});
+    Child child;
+    child.number = 1;
+    child.pid = 4711;
+    child.program = text;
+    child.arguments = text;
+    Add(child);
     Crash crash;
     crash.signal = 11;
     crash.stack = 1;
     crash.frames = stack.frames;
     Add(crash);
-    Add(ProcessExit{0, 0});
+    ProcessExit exit;
+    exit.program = text;
+    exit.arguments = text;
+    Add(exit);
   }
 
   static constexpr uint32_t kUnknownApi = 999'999;  // whose name is in the header

@@ -173,8 +173,18 @@ class Builder {
     checkpoint.positions = {4096, uint64_t{1} << 40};
     Add(1, checkpoint);
     Add(1, HandleDefined{1, 1, 0x7f0000002000});
-    Add(1, Child{1, 4711, false, 0, 0});
-    Add(1, Child{0, 4711, true, -1, 9});
+    Child made;
+    made.number = 1;
+    made.pid = 4711;
+    made.program = "/opt/train/worker";
+    made.arguments = std::string_view("worker\0--shard\0a cut arg", 24);
+    Add(1, made);
+    Child ended;
+    ended.pid = 4711;
+    ended.ended = true;
+    ended.exit_code = -1;
+    ended.signal = 9;
+    Add(1, ended);
     ClockRun run;
     run.sources = {2, 1, 2, 77, 48};
     run.deltas = {5'000'000'123, 1'700'000'000'000'000'000, -7, 13 * (int64_t{1} << 44) + 4,
@@ -245,7 +255,12 @@ class Builder {
     crash.sender_pid = -1;
     Add(1, crash);
     Add(1, ThreadEnd{});
-    Add(0, ProcessExit{-1, 2});
+    ProcessExit exit;
+    exit.code = -1;
+    exit.how = 2;
+    exit.program = "/usr/bin/env";
+    exit.arguments = std::string_view("env\0MODE=fast\0true\0", 19);
+    Add(0, exit);
     WriteBatch();
   }
 

@@ -17,6 +17,7 @@
 #include "cli/interruption.h"
 #include "cli/replay/watch/child_outputs.h"
 #include "common/env_vars.h"
+#include "common/os/proc_stat.h"
 #include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
@@ -97,7 +98,10 @@ class Session {
   json AwaitChild(pid_t rank, const std::string& folder) {
     while (!HasGdbEnded()) {
       std::ifstream file(folder + format::kWaitsForDebugger);
-      if (pid_t child = 0; file >> child) return {{"pid", child}};
+      // The program can write there, too. A debugger is attached to processes of the replay alone.
+      if (pid_t child = 0;
+          file >> child && IsBelow(child, getpid()) && child != gdb_ && !IsBelow(child, gdb_))
+        return {{"pid", child}};
       if (waitpid(rank, nullptr, WNOHANG) == rank)
         return {{"error", fmt::format("replaying: rank {}: it ended before its child {} began; "
                                       "replay without --gdb to see why",

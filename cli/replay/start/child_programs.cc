@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/executed_program.h"
 #include "cli/summaries/child_summary.h"
 #include "format/layout/child_folder.h"
 
@@ -57,32 +58,6 @@ class RecordedProcesses {
   std::set<std::pair<std::string, std::string>> paths_;  // root, path
 };
 
-// Counts the processes that the process has made, and the images that it became itself.
-size_t CountUnknown(const format::RankReader& reader, const RecordedProcesses& recorded) {
-  const format::ProcessOrigin& origin = reader.header().origin;
-  if (origin.root.empty()) return 0;
-  const std::string own(origin.path);
-  std::map<uint32_t, std::string> threads;
-  std::vector<std::pair<uint32_t, uint32_t>> made;  // thread, number
-  auto cursor = reader.Events();
-  constexpr uint64_t kKinds =
-      format::KindBit(format::EventKind::kThreadStart) | format::KindBit(format::EventKind::kChild);
-  while (const format::Event* event = cursor->NextOf(kKinds)) {
-    if (const auto* start = event->As<format::ThreadStart>())
-      threads[start->thread] = std::string(start->name);
-    else if (const auto* child = event->As<format::Child>(); child != nullptr && !child->ended)
-      made.emplace_back(event->thread, child->number);
-  }
-  size_t unknown = 0;
-  for (const auto& [thread, number] : made) {
-    const std::string path =
-        fmt::format("{}{}{}/{}", own, own.empty() ? "" : "/", threads[thread], number);
-    if (!recorded.HasProcess(origin.root, path)) ++unknown;
-  }
-  if (!recorded.HasImage(origin.root, NextImageOf(own)) && WasReplaced(reader)) ++unknown;
-  return unknown;
-}
-
 void Add(ChildProgram program, std::vector<ChildProgram>& programs) {
   const auto known = std::find_if(programs.begin(), programs.end(),
                                   [&](const ChildProgram& one) { return one.IsSameAs(program); });
@@ -90,6 +65,52 @@ void Add(ChildProgram program, std::vector<ChildProgram>& programs) {
     programs.push_back(std::move(program));
   else
     ++known->processes;
+}
+
+// What the events of others say of a process or image without a folder.
+void AddUnrecorded(std::string program, std::vector<std::string> argv, ChildPrograms& programs) {
+  if (program.empty())
+    ++programs.unknown;
+  else
+    Add({std::move(program), std::move(argv), 1}, programs.recorded);
+}
+
+// A process that the process has made.
+struct Made {
+  uint32_t thread = 0;
+  uint32_t number = 0;
+  std::string program;
+  std::vector<std::string> argv;
+};
+
+// Adds the processes that the process has made, and the image that it became itself, as far as they
+// have no folder.
+void AddUnrecordedOf(const format::RankReader& reader, const RecordedProcesses& recorded,
+                     ChildPrograms& programs) {
+  const format::ProcessOrigin& origin = reader.header().origin;
+  if (origin.root.empty()) return;
+  const std::string own(origin.path);
+  std::map<uint32_t, std::string> threads;
+  std::vector<Made> made;
+  auto cursor = reader.Events();
+  constexpr uint64_t kKinds =
+      format::KindBit(format::EventKind::kThreadStart) | format::KindBit(format::EventKind::kChild);
+  while (const format::Event* event = cursor->NextOf(kKinds)) {
+    if (const auto* start = event->As<format::ThreadStart>())
+      threads[start->thread] = std::string(start->name);
+    else if (const auto* child = event->As<format::Child>(); child != nullptr && !child->ended)
+      made.push_back({event->thread, child->number, std::string(child->program),
+                      ArgumentsOf(child->arguments)});
+  }
+  for (Made& one : made) {
+    const std::string path =
+        fmt::format("{}{}{}/{}", own, own.empty() ? "" : "/", threads[one.thread], one.number);
+    if (!recorded.HasProcess(origin.root, path))
+      AddUnrecorded(std::move(one.program), std::move(one.argv), programs);
+  }
+  if (recorded.HasImage(origin.root, NextImageOf(own))) return;
+  if (auto next = WasReplaced(reader))
+    AddUnrecorded(std::move(next->program), std::move(next->argv), programs);
 }
 
 }  // namespace
@@ -101,12 +122,12 @@ Result<ChildPrograms> ReadChildPrograms(format::Trace& trace, const std::vector<
   for (const uint32_t rank : ranks) {
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
     const ChildProgram own = ProgramOf(*reader);
-    programs.unknown += CountUnknown(*reader, recorded);
+    AddUnrecordedOf(*reader, recorded, programs);
     DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, attempt));
     for (const format::ChildFolder& child : children) {
       const auto process = trace.Process(child);
       if (!process) continue;  // the replay says what it cannot read
-      programs.unknown += CountUnknown(**process, recorded);
+      AddUnrecordedOf(**process, recorded, programs);
       ChildProgram program = ProgramOf(**process);
       if (!program.IsSameAs(own)) Add(std::move(program), programs.recorded);
     }

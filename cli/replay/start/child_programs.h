@@ -1,6 +1,8 @@
 // The programs that the processes of a rank became by exec, as the trace says: what a replay of the
-// rank will start, too. The trace says only that it was there, for a process without a folder of
-// its own. Such a process has a static program, or did nothing that is recorded.
+// rank will start, too. A process with a static program, or one that did nothing that is recorded,
+// has no folder of its own. An event of its parent's, or of the image before it, names its program.
+// For a process that was forked and did nothing before its exec the trace says only that it was
+// there.
 //
 // Values; main thread only.
 #ifndef DEJA_CLI_REPLAY_START_CHILD_PROGRAMS_H_
@@ -28,7 +30,7 @@ struct ChildProgram {
 
 struct ChildPrograms {
   std::vector<ChildProgram> recorded;
-  size_t unknown = 0;  // processes, and images that one became, without a folder
+  size_t unknown = 0;  // processes, and images that one became, of which no event has the program
 };
 
 // The programs that children of these ranks run: each program with the same arguments once, in the

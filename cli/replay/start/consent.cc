@@ -9,6 +9,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "cli/executed_program.h"
 #include "cli/fence/trust_store.h"
 #include "cli/output.h"
 
@@ -26,12 +27,7 @@ std::string Cut(const std::string& text) {
 }
 
 std::string Words(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) {
-    const bool plain = !word.empty() && word.find_first_of(" '\"\\") == std::string::npos;
-    line += (line.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
-  }
-  return Cut(line);
+  return Cut(QuotedWords(words));
 }
 
 // By which a program, or the loader, is made to run something else.
@@ -76,8 +72,7 @@ void AddChildPrograms(const ChildPrograms& programs, std::vector<std::string>& l
         fmt::format("  and {} more programs of children", children.size() - kMostChildPrograms));
   if (programs.unknown == 0) return;
   lines.push_back(
-      fmt::format("  not recorded   {} of the processes: a program that is linked "
-                  "statically, or did nothing that is recorded;",
+      fmt::format("  not recorded   {} of the processes, which did nothing that is recorded;",
                   programs.unknown));
   lines.emplace_back(
       "                 what they run is not known here; the same fence is around them");

@@ -38,6 +38,7 @@ void Begin() {
   ThreadRecord& self = Self();
   self.making = 0;
   self.making_pid = 0;
+  self.made_program = {};
   Engine* engine = EngineForChildren();
   if (engine == nullptr) return;
   self.making = ++self.processes;
@@ -59,7 +60,7 @@ pid_t End(pid_t pid) {
   Engine* engine = GetEngine();
   if (engine != nullptr) {
     Guard guard;
-    pid = engine->processes->OnChildMade(number, pid);
+    pid = engine->processes->OnChildMade(number, pid, self.made_program);
   }
   return pid;
 }
@@ -101,7 +102,10 @@ int Spawn(RealFn<SpawnFn>& real, pid_t* pid, const char* path,
           const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
           char* const* argv, char* const* env) {
   Begin();
-  const ThreadRecord& self = Self();
+  ThreadRecord& self = Self();
+  if (self.making != 0)
+    self.made_program =
+        &real == &real_posix_spawnp ? NextProgram::InPath(path, argv) : NextProgram(path, argv);
   const NextProcess next{NextImage::kSpawned, self.making, self.making_pid};
   DEJA_NEXT_ENVIRONMENT(passed, env, next);
   pid_t made = 0;

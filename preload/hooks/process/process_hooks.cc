@@ -11,6 +11,7 @@
 #include "preload/hooks/export.h"
 #include "preload/hooks/process/child_environment.h"
 #include "preload/process/guard.h"
+#include "preload/process/next_program.h"
 #include "preload/process/process_exit.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_symbols.h"
@@ -32,6 +33,37 @@ constinit RealFn<int (*)(int, const char*, char* const*, char* const*, int)> rea
 // An engine that was made before main learns the code after the destructors have run.
 std::atomic<int> g_exit_code{kExitCodeUnknown};
 
+// It shares its parent's memory, and has no recording of its own.
+bool IsVforkChild() {
+  return Self().making != 0 && !HasProcessName();
+}
+
+// Tells the engine what the process becomes. While it lives the exec has not failed.
+class Exec {
+ public:
+  explicit Exec(NextProgram next) {
+    if (InsideDeja()) return;
+    const ErrnoKeeper keep;
+    if (IsVforkChild()) {
+      Self().made_program = next;  // for its parent, who hears of the child
+      is_vfork_child_ = true;
+      return;
+    }
+    const Guard guard;
+    if (OwnProcessName().is_known) next.FindWhetherStatic();
+    Engine* engine = next.records_itself() ? EngineOfThisProcess() : GetEngine();
+    if (engine != nullptr) engine->life->OnExec(next);
+  }
+  ~Exec() {
+    if (is_vfork_child_) Self().made_program = {};
+  }
+  Exec(const Exec&) = delete;
+  Exec& operator=(const Exec&) = delete;
+
+ private:
+  bool is_vfork_child_ = false;
+};
+
 void TellExit(int code, ExitHow how) {
   // Children that never made an event, and vfork children, leave no trace of their ends.
   Engine* engine = InsideDeja() ? nullptr : EngineOfThisProcess();
@@ -43,9 +75,8 @@ void TellExit(int code, ExitHow how) {
 
 // Whose image comes next: this process's, or that of the vfork child that this is.
 NextProcess NextImageHere() {
-  ThreadRecord& self = Self();
-  if (self.making != 0 && !HasProcessName())
-    return {NextImage::kVforkChild, self.making, self.making_pid};
+  const ThreadRecord& self = Self();
+  if (IsVforkChild()) return {NextImage::kVforkChild, self.making, self.making_pid};
   return {};
 }
 
@@ -90,7 +121,7 @@ DEJA_EXPORT __attribute__((noreturn)) void quick_exit(int code) noexcept {
 
 // If exec fails it returns, and the process goes on; the engine's later events show that.
 DEJA_EXPORT int execve(const char* path, char* const* argv, char* const* env) noexcept {
-  TellExit(0, ExitHow::kExec);
+  const Exec exec({path, argv});
   DEJA_NEXT_ENVIRONMENT(passed, env, NextImageHere());
   return real_execve(path, argv, passed);
 }
@@ -100,7 +131,7 @@ DEJA_EXPORT int execv(const char* path, char* const* argv) noexcept {
 }
 
 DEJA_EXPORT int execvpe(const char* file, char* const* argv, char* const* env) noexcept {
-  TellExit(0, ExitHow::kExec);
+  const Exec exec(NextProgram::InPath(file, argv));
   DEJA_NEXT_ENVIRONMENT(passed, env, NextImageHere());
   return real_execvpe(file, argv, passed);
 }
@@ -110,14 +141,14 @@ DEJA_EXPORT int execvp(const char* file, char* const* argv) noexcept {
 }
 
 DEJA_EXPORT int fexecve(int fd, char* const* argv, char* const* env) noexcept {
-  TellExit(0, ExitHow::kExec);
+  const Exec exec({nullptr, argv});
   DEJA_NEXT_ENVIRONMENT(passed, env, NextImageHere());
   return real_fexecve(fd, argv, passed);
 }
 
 DEJA_EXPORT int execveat(int fd, const char* path, char* const* argv, char* const* env,
                          int flags) noexcept {
-  TellExit(0, ExitHow::kExec);
+  const Exec exec({path, argv});
   DEJA_NEXT_ENVIRONMENT(passed, env, NextImageHere());
   return real_execveat(fd, path, argv, passed, flags);
 }

@@ -119,12 +119,15 @@ class TracePG(TraceGroup):
 
     trace: a directory or bundle. program: the `deja` to read with. on_divergence: "raise" or "warn". With "warn", other
     bytes that go in are a warning and an entry of `divergences`.
+
+    trust: serve a trace that this user has not recorded or packed here, too. It can run code in this process, since
+    torch unpickles objects that a group hands out.
     """
 
-    def __init__(self, trace, rank, on_divergence="raise", program=None):
+    def __init__(self, trace, rank, on_divergence="raise", program=None, trust=False):
         if on_divergence not in ("raise", "warn"):
             raise ValueError(f"on_divergence: {on_divergence!r}: give 'raise' or 'warn'")
-        job = _Job(os.fspath(trace), rank, on_divergence == "warn", program)
+        job = _Job(os.fspath(trace), rank, on_divergence == "warn", program, trust)
         super().__init__(job, 0)
         job.made.append(self)
         self._deja_installed = Installed(job)
@@ -150,8 +153,8 @@ class TracePG(TraceGroup):
 class _Job:
     """What the groups of one TracePG share."""
 
-    def __init__(self, path, rank, goes_on, program):
-        self.server = TraceServer(path, rank, program)
+    def __init__(self, path, rank, goes_on, program, trust):
+        self.server = TraceServer(path, rank, program, trust)
         self.goes_on, self.divergences, self.made = goes_on, [], []
         self._handed_out = 0
         self.groups = self.server.greeting["groups"]

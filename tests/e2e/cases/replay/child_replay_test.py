@@ -2,6 +2,7 @@
 import re
 import shutil
 import sys
+import threading
 import unittest
 from pathlib import Path
 
@@ -95,6 +96,35 @@ class ChildReplay(harness.DejaTest):
         self.assertIn("deja: rank 0, child 0/6, last call: no call yet", run.stdout)
         self.assertIn("the recording ends with: exit 6", run.stdout)
         self.assertNotIn("exit: process", run.stdout)
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
+    def test_gdb_takes_no_process_that_is_none_of_the_replay_s(self):
+        """The replayed program can write where the child's number is; a thread here does so in its place."""
+        script = "import os\npid = os.fork()\nif pid == 0: os._exit(len(os.urandom(3)))\nos.waitpid(pid, 0)\n"
+        self.checked(self.record_single(sys.executable, "-c", script))
+        scratch, other = self.dir / "scratch", self.start(["sleep", "600"])
+        ended = threading.Event()
+
+        def lie():
+            while not ended.wait(0.005):
+                for folder in scratch.rglob("*"):
+                    if folder.is_dir() and not (folder / "waits-for-debugger").exists():
+                        (folder / ".lie").write_text(f"{other.pid}\n")
+                        (folder / ".lie").rename(folder / "waits-for-debugger")
+
+        thread = threading.Thread(target=lie)
+        thread.start()
+        try:
+            options = ["--child", "0/1", "--gdb", "--scratch", scratch, "--gdb-command", "run", "--gdb-command", "info inferiors"]
+            run = self.checked(self.replay(0, options=options))
+        finally:
+            ended.set()
+            thread.join()
+        self.assertIsNone(other.poll(), "another process of the user's was debugged, and ended with gdb")
+        other.kill()
+        other.wait()
+        self.assertNotIn(f"process {other.pid}", run.stdout)
+        self.assertTrue(list(scratch.rglob("waits-for-debugger")), f"no process waited\n{run}")
 
     @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
     def test_gdb_stops_in_an_exec(self):

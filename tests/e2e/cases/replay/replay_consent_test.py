@@ -130,19 +130,50 @@ class Foreign(harness.DejaTest):
         self.assertIn("arguments    /bin/cat 'other notes'", shown)
         self.assertEqual(shown.count("a child runs"), 2, "a child that only forked runs what its parent does")
 
-    def test_children_without_a_recording_are_counted(self):
+    def test_programs_without_a_recording_are_shown(self):
         shutil.copy(STATIC, self.dir / "static")
-        arguments = ["./static", "none", ".", "0", "0", "0", "0"]
-        script = (f"import os, subprocess\nsubprocess.run({arguments})\nos.system('{' '.join(arguments)}')\n"
-                  f"os.execv('./static', {arguments})\n")
-        self.checked(self.record_single(sys.executable, "-c", script))
+        arguments = ["./static", "none", ".", "0", "0", "0"]
+        script = (f"import os, subprocess\nsubprocess.run({arguments} + ['of run', '--password', 'hunter2hunter2'])\n"
+                  f"os.system('{' '.join(arguments)} shell')\npid = os.fork()\n"
+                  f"if pid == 0: os.execv('./static', {arguments} + ['forked\\x1b[2J'])\nos.waitpid(pid, 0)\n"
+                  f"subprocess.run(['/bin/bash', '-c', '/bin/true; :'])\nos.execv('./static', {arguments} + ['own', '/home/grace/data'])\n")
+        (self.dir / "script.py").write_text(script)
+        self.checked(self.record_single(sys.executable, "script.py"))
         bundle = self.dir / "own.zip"
         self.checked(self.deja("pack", self.trace_path(), "--out", bundle))
         shown = self.checked(self.deja("replay", bundle, env=self.stranger()), harness.EXIT_USAGE).stderr
-        self.assertIn("arguments    sh -c './static none . 0 0 0 0'", shown)
-        # The child of run, what the shell became, and what the program itself became.
-        self.assertIn("not recorded   3 of the processes", shown)
+        self.assertIn("arguments    sh -c './static none . 0 0 0 shell'", shown)
+        self.assertEqual(shown.count("a child runs   ./static\n"), 4, shown)
+        for last in "shell", r"forked\x1b[2J", "own /home/grace/data":
+            self.assertIn(f"arguments    ./static none . 0 0 0 {last}\n", shown)
+        self.assertIn("arguments    ./static none . 0 0 0 'of run' --password deja-masked***\n", shown)
+        self.assertNotIn("hunter2", shown)
+        # bash forks, and its child does nothing before its exec.
+        self.assertIn("not recorded   1 of the processes, which did nothing that is recorded;", shown)
         self.assertIn("the same fence is around them", shown)
+        info = self.checked(self.deja("info", self.trace_path())).stdout
+        self.assertIn("replaced itself by exec of ./static", info)
+        events = self.checked(self.deja("show", self.trace_path(), "--kind", "child,exit")).stdout
+        self.assertIn(", runs ./static (./static none . 0 0 0 'of run' --password deja-masked***)", events)
+        self.assertIn("exec ./static (./static none . 0 0 0 own /home/grace/data)", events)
+        redacted = self.dir / "redacted.zip"
+        self.checked(self.deja("pack", self.trace_path(), "--redact", "--out", redacted))
+        events = self.checked(self.deja("show", redacted, "--kind", "child,exit")).stdout
+        self.assertRegex(events, r"exec ./static \(./static none . 0 0 0 own /.*\)")
+        self.assertNotIn("grace", events)
+        self.checked(self.deja("replay", self.trace_path()))
+
+    def test_serving_needs_more_than_consent_to_a_replay(self):
+        """The program that is served has no fence, and may unpickle what it gets."""
+        self.checked(self.record_single("echo", "hello"))
+        self.assertIn('"rank":0', self.checked(self.deja("serve", self.trace_path(), stdin=subprocess.DEVNULL)).stdout)
+        copy = self.dir / "copy.deja"
+        shutil.copytree(self.trace_path(), copy)
+        self.checked(self.deja("replay", copy, "--trust"))
+        refused = self.checked(self.deja("serve", copy, stdin=subprocess.DEVNULL), harness.EXIT_USAGE)
+        self.assertIn("unpickles objects that it is given; give --trust, or trust=True to deja.torch.TracePG", refused.stderr)
+        self.assertEqual(refused.stdout, "")
+        self.assertIn('"rank":0', self.checked(self.deja("serve", copy, "--trust", stdin=subprocess.DEVNULL)).stdout)
 
     def test_a_folder_that_others_can_write_to_is_asked_about_each_time(self):
         self.checked(self.record_single("echo", "hello"))

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 
 #include <cerrno>
 #include <functional>
+#include <ios>
 
 namespace deja::cli {
 namespace {
@@ -55,6 +57,27 @@ TEST(FenceFilterTest, ACallThatChangesTheMachineIsRefused) {
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(syscall(SYS_keyctl, 0)); }), ENOSYS);
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(syscall(463)); }), ENOSYS);  // setxattrat
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(syscall(9999)); }), ENOSYS);
+}
+
+// By a descriptor that only reads, and as the owner of the file.
+TEST(FenceFilterTest, ControlsThatChangeAFileSystemAreRefused) {
+  const FilterRules rules{true, true, true, 6};
+  const auto control_error = [&](unsigned long request) {
+    return Behind(rules, [=] {
+      char argument[4096] = {};
+      return ErrnoOf(ioctl(open("/", O_RDONLY), request, argument));
+    });
+  };
+  for (const unsigned long request :
+       {0x5000940EUL /* BTRFS_IOC_SUBVOL_CREATE */, 0x50009418UL /* the same, version 2 */,
+        0x50009401UL /* BTRFS_IOC_SNAP_CREATE */, 0x50009417UL /* the same, version 2 */,
+        0x5000940FUL /* BTRFS_IOC_SNAP_DESTROY */, 0x4008941AUL /* BTRFS_IOC_SUBVOL_SETFLAGS */,
+        0x800C6613UL /* FS_IOC_SET_ENCRYPTION_POLICY */,
+        0xC0506617UL /* FS_IOC_ADD_ENCRYPTION_KEY */, 0x40047211UL /* FAT_IOCTL_SET_ATTRIBUTES */,
+        0x8004587DUL /* FS_IOC_SHUTDOWN */, 0x40086602UL /* FS_IOC_SETFLAGS */})
+    EXPECT_EQ(control_error(request), EPERM) << std::hex << request;
+  EXPECT_NE(control_error(0x40049409UL /* FICLONE */), EPERM);
+  EXPECT_NE(control_error(0x5401UL /* TCGETS */), EPERM);
 }
 
 // There is no holder of the listener here, so the kernel answers with ENOSYS.

@@ -53,6 +53,15 @@ TEST_F(StandInsTest, CommonNamesStay) {
   EXPECT_EQ(All(names, "root@node runs in /root for me"), "root@node runs in /root for me");
 }
 
+TEST_F(StandInsTest, ShortNamesStayAndAreNotCounted) {
+  StandIns names;
+  names.LearnHost("vm");
+  names.LearnUser("jd");
+  names.Settle();
+  EXPECT_EQ(All(names, "jd on vm"), "jd on vm");
+  for (const size_t count : names.Counts()) EXPECT_EQ(count, 0U);
+}
+
 TEST_F(StandInsTest, BelowTheWorkingFolderNamesStay) {
   const std::string folder = names_.OfPath("/home/alice/secret-project");
   EXPECT_EQ(folder.substr(0, 6), "/home/");

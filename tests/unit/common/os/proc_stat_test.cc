@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <string>
 
@@ -33,6 +34,36 @@ TEST(ProcStatTest, AZombieRunsNoMore) {
   EXPECT_FALSE(stat.Runs());
   EXPECT_EQ(stat.parent, getpid());
   waitpid(child, nullptr, 0);
+}
+
+TEST(ProcStatTest, AProcessIsBelowThoseThatMadeIt) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const pid_t grandchild = fork();
+    if (grandchild == 0) {
+      pause();
+      _exit(0);
+    }
+    [[maybe_unused]] const ssize_t n = write(ends[1], &grandchild, sizeof grandchild);
+    pause();
+    _exit(0);
+  }
+  pid_t grandchild = 0;
+  ASSERT_EQ(read(ends[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
+  EXPECT_TRUE(IsBelow(child, getpid()));
+  EXPECT_TRUE(IsBelow(grandchild, getpid()));
+  EXPECT_TRUE(IsBelow(grandchild, child));
+  EXPECT_FALSE(IsBelow(child, grandchild));
+  EXPECT_FALSE(IsBelow(getpid(), getpid()));
+  EXPECT_FALSE(IsBelow(getppid(), getpid()));
+  for (const pid_t none : {0, -1, 1, 1 << 30}) EXPECT_FALSE(IsBelow(none, getpid())) << none;
+  kill(grandchild, SIGKILL);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(ProcStatTest, ANameMayHoldAnything) {

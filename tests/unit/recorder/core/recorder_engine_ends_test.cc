@@ -46,6 +46,39 @@ TEST_F(RecorderEngineTest, ExitIsRecordedOnceAndFinishes) {
   EXPECT_TRUE(log().finished);
 }
 
+TEST_F(RecorderEngineTest, ExecNamesTheProgramWithoutItsSecrets) {
+  InitRank(kComm);
+  std::string program = "mysql";
+  std::string option = "--password";
+  std::string secret = "hunter2hunter2";
+  char* argv[] = {program.data(), option.data(), secret.data(), nullptr};
+  engine_->OnExec({"/usr/bin/mysql", argv});
+  const auto exits = All<format::ProcessExit>();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_EQ(exits[0].how, 2u);
+  EXPECT_EQ(exits[0].program, "/usr/bin/mysql");
+  const std::string arguments(exits[0].arguments);
+  EXPECT_EQ(arguments.find("hunter2"), std::string::npos) << arguments;
+  EXPECT_EQ(arguments.substr(0, 17), std::string("mysql\0--password\0", 17));
+  EXPECT_EQ(arguments.size(), 17 + secret.size() + 1);
+  // An exec that fails is no end: the process's own comes later.
+  engine_->OnExit(3, preload::ExitHow::kExit);
+  EXPECT_EQ(All<format::ProcessExit>().size(), 2u);
+}
+
+TEST_F(RecorderEngineTest, AChildIsNamedByWhatItBecame) {
+  InitRank(kComm);
+  std::string program = "cat";
+  char* argv[] = {program.data(), nullptr};
+  engine_->OnChildMade(1, 4711, {"/bin/cat", argv});
+  engine_->OnChildMade(2, 4712, {});
+  const auto children = All<format::Child>();
+  ASSERT_EQ(children.size(), 2u);
+  EXPECT_EQ(children[0].program, "/bin/cat");
+  EXPECT_EQ(children[0].arguments, std::string("cat\0", 4));
+  EXPECT_EQ(children[1].program, "");
+}
+
 TEST_F(RecorderEngineTest, CrashUsesTheEmergencySlotWhenTheSinkIsBusy) {
   InitRank(kComm);
   siginfo_t info{};
