@@ -17,11 +17,6 @@ constexpr timespec kDelay{0, 100'000'000};
 constinit int g_timer = 0;
 constinit long g_made_by = 0;  // a forked child does not have it
 
-bool Set(const timespec& after) {
-  const itimerspec setting{{}, after};
-  return RawSyscall(SYS_timer_settime, g_timer, 0, reinterpret_cast<long>(&setting)) == 0;
-}
-
 }  // namespace
 
 bool StartChildSignalTimer() {
@@ -36,11 +31,14 @@ bool StartChildSignalTimer() {
       return false;
     g_made_by = pid;
   }
-  return Set(kDelay);
+  const itimerspec setting{{}, kDelay};
+  return RawSyscall(SYS_timer_settime, g_timer, 0, reinterpret_cast<long>(&setting)) == 0;
 }
 
 void StopChildSignalTimer() {
-  if (RawSyscall(SYS_getpid) == g_made_by) Set({});
+  if (RawSyscall(SYS_getpid) != g_made_by) return;
+  RawSyscall(SYS_timer_delete, g_timer);  // a process with timers is not copied (replayer/forks/)
+  g_made_by = 0;
 }
 
 }  // namespace deja::preload

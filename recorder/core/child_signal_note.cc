@@ -28,7 +28,7 @@ bool TakeOrDelayChildSignal(preload::ChildSignalCause cause) {
     if (signal.waits) return false;
   } else if (signal.waits) {
     signal.waits = false;
-    if (!is_again) preload::StopChildSignalTimer();
+    preload::StopChildSignalTimer();
   }
   Note(false);
   return true;

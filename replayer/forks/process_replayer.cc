@@ -13,6 +13,7 @@
 
 #include "api/libc_table.h"
 #include "preload/engine/child_signal.h"
+#include "preload/engine/child_signal_timer.h"
 #include "preload/process/process_again.h"
 #include "preload/process/process_lineage.h"
 #include "preload/process/process_name.h"
@@ -113,6 +114,7 @@ bool ProcessReplayer::OnChildSignal(preload::ChildSignalCause cause) {
   if (!g_chooses_signals.load()) return true;
   if (cause != preload::ChildSignalCause::kSentAgain || !preload::t_child_signal.waits)
     return false;
+  preload::StopChildSignalTimer();
   preload::t_child_signal.waits = false;
   return true;
 }
