@@ -188,7 +188,7 @@ MAY_USE = {
         "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/calls preload/symbols"
         " replayer/core replayer/nccl replayer/report replayer/turns",
     "replayer/forks":
-        "api format/scratch preload/calls preload/engine/child_signal.h preload/process preload/symbols replayer/core"
+        "api format/scratch preload/calls preload/engine preload/process preload/symbols replayer/core"
         " replayer/plan replayer/report",
     "replayer/inputs":
         "api preload/calls preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",

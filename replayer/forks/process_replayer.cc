@@ -94,10 +94,11 @@ void ProcessReplayer::AwaitEnd(int pid) const {
   }
 }
 
-// The process ends; it may still have something to do before.
+// The process ends; it may still have something to do before. A program that goes on after a
+// divergence may have told it nothing, so that it never ends.
 void ProcessReplayer::AwaitRecordedEnd(int pid) const {
   constexpr timespec kPause{0, 2'000'000};
-  constexpr int kMostPauses = 30'000;
+  const int most_pauses = replayer_.session->options().stop_on_divergence ? 30'000 : 1'000;
   const auto has_ended = [pid] {
     siginfo_t info{};
     return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -105,7 +106,7 @@ void ProcessReplayer::AwaitRecordedEnd(int pid) const {
   };
   if (has_ended()) return;
   WithoutInterpreter apart(true);
-  for (int i = 0; i < kMostPauses && !has_ended(); ++i) nanosleep(&kPause, nullptr);
+  for (int i = 0; i < most_pauses && !has_ended(); ++i) nanosleep(&kPause, nullptr);
   apart.End();
 }
 
