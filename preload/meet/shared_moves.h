@@ -35,8 +35,8 @@ struct SharedMove {
 };
 static_assert(sizeof(SharedMove) == 16);
 
-// The program has opened a regular file under this path. How often it had before; of paths whose
-// keys are alike, together.
+// The program has opened a regular file under this path. How often it had before; 0 of one that
+// comes after some 16,000 others.
 uint32_t CountOpen(uint64_t path_key);
 
 }  // namespace deja::preload
