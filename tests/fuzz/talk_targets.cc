@@ -129,3 +129,9 @@ std::vector<std::vector<std::byte>> SymbolSeeds() {
 }
 
 }  // namespace deja::format::fuzz
+
+// LeakSanitizer asks for it. elfutils loses memory where it gives up on damaged debug information.
+extern "C" const char* __lsan_default_suppressions();   // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
+  return "leak:libdw.so";
+}
