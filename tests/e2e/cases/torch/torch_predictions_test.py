@@ -12,7 +12,8 @@ import harness  # noqa: E402
 PACKAGE = {"PYTHONPATH": harness.ROOT / "python"}
 CHECKPOINTS = 6  # of a run, at steps 4 to 24; the first one is whole
 TENSORS = 8  # of the model
-MOSTLY = 0.99  # torch's wheels take square roots that are not always the nearest number
+MOSTLY = 0.99
+IS_WHEEL = PYTHON != "/usr/bin/python3"  # takes square roots that are not always the nearest number
 
 
 @unittest.skipUnless(VERSION, f"{PYTHON} has no torch with gloo")
@@ -45,8 +46,8 @@ class TorchPredictions(TorchTest):
         parts = sum(jobs.values())
         self.assertLessEqual(predicted["payloads"], (CHECKPOINTS - 1) * parts * TENSORS)
         self.assertGreater(predicted["payload_bytes"], 0.9 * (CHECKPOINTS - 1) * parts * self.parameter_bytes())
-        # One job below its bound would bring the sum of all below this one.
-        all_exact = 1 - (1 - least_exact) * min(jobs.values()) / parts
+        # One job below its bound would bring the sum of all below this one. In a wheel each is inexact.
+        all_exact = least_exact if IS_WHEEL else 1 - (1 - least_exact) * min(jobs.values()) / parts
         self.assertGreaterEqual(predicted["exact"] / predicted["elements"], all_exact, predicted)
         self.assertLess(predicted["stored_bytes"], predicted["payload_bytes"] * most_kept)
         self.assertLess(size, whole)
