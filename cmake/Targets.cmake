@@ -1,5 +1,9 @@
 # How Deja's targets are made. A new library, test or example is one line in its folder's CMakeLists.txt.
 
+# GCC frees memory of its own from 128 MiB on, again and again for sources that are compiled together. An eighth of
+# its time goes there; each process has 1.1 GB at most instead of 0.9.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>)
+
 # GCC 12 warns at -O3 about overlapping copies inside std::string that cannot happen (PR 105651).
 add_library(deja_warnings INTERFACE)
 target_compile_options(deja_warnings INTERFACE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
