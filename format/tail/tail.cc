@@ -14,6 +14,7 @@
 
 #include "common/os/own_stat.h"
 #include "common/os/process_identity.h"
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/futex.h"
 #include "common/runtime/own_mapping.h"
 #include "format/tail/ring_producer.h"
@@ -197,7 +198,7 @@ bool Tail::FdIsOurs() const {
 }
 
 bool Tail::Prepare(uint64_t offset, uint64_t bytes) {
-  const int saved = errno;
+  const ErrnoKeeper keep;
   bool allocated = path_.empty();  // memory without a file cannot raise SIGBUS
   if (!allocated && FdIsOurs()) {
     int result;
@@ -205,10 +206,7 @@ bool Tail::Prepare(uint64_t offset, uint64_t bytes) {
       result = fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
     } while (result != 0 && errno == EINTR);
     allocated = result == 0;
-    if (!allocated && errno != EOPNOTSUPP && errno != ENOSYS) {
-      errno = saved;
-      return false;
-    }
+    if (!allocated && errno != EOPNOTSUPP && errno != ENOSYS) return false;
     if (!allocated) {
       // File systems without fallocate: what has been written once is there. The program may have
       // set a limit on file sizes meanwhile.
@@ -224,7 +222,6 @@ bool Tail::Prepare(uint64_t offset, uint64_t bytes) {
   // Maps the pages at once, which is cheaper than faults one by one; and where the descriptor is
   // lost this is what finds out whether there is room.
   const bool populated = madvise(base_ + offset, bytes, MADV_POPULATE_WRITE) == 0;
-  errno = saved;
   return allocated || populated;
 }
 

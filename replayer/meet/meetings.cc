@@ -1,6 +1,5 @@
 #include "replayer/meet/meetings.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
@@ -8,11 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <ctime>
 #include <string>
 
 #include "api/libc_table.h"
+#include "common/runtime/futex.h"
 #include "preload/engine/child_signal.h"
 #include "preload/meet/robust_mutexes.h"
 #include "preload/process/guard.h"
@@ -111,16 +112,13 @@ class Turn {
   void Advance(uint32_t from) {
     uint32_t expected = from;
     if (call_.order->compare_exchange_strong(expected, from + 1))
-      syscall(SYS_futex, call_.order, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+      FutexWake(*call_.order, INT_MAX, FutexScope::kShared);
   }
 
   bool Wait() {
     const uint32_t current = Current();
     if (MayTake()) return true;
-    const timespec tick = SpanOf(Stillness::kTickNs);
-    if (syscall(SYS_futex, call_.order, FUTEX_WAIT, current, &tick, nullptr, 0) != 0 &&
-        errno == EINTR)
-      return false;
+    if (!FutexWaitNs(*call_.order, current, Stillness::kTickNs, FutexScope::kShared)) return false;
     if (Current() == current && still_.IsTimeToLook()) PassOver(current);
     return true;
   }

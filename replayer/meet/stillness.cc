@@ -1,6 +1,5 @@
 #include "replayer/meet/stillness.h"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,9 +7,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "common/os/folder_entries.h"
+#include "common/os/proc_stat.h"
 #include "preload/process/guard.h"
 #include "replayer/core/session.h"
 #include "replayer/forks/chosen_child.h"
@@ -38,17 +37,12 @@ bool IsAnotherThreadBusy() {
   const preload::Guard guard;
   const auto self = static_cast<int>(syscall(SYS_gettid));
   bool busy = false;
-  ForEachEntry("/proc/self/task", [&](const char* name, int folder) {
+  ForEachEntry("/proc/self/task", [&](const char* name, int) {
     if (std::atoi(name) <= 0 || std::atoi(name) == self) return true;
-    char path[40];
-    snprintf(path, sizeof path, "%.20s/stat", name);
-    const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return true;
-    char text[256] = {};
-    const ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    const char* state = n <= 0 ? nullptr : std::strrchr(text, ')');
-    busy = state != nullptr && (state[2] == 'R' || state[2] == 'D');
+    char path[48];
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", name);
+    const char state = ReadProcStat(path).state;
+    busy = state == 'R' || state == 'D';
     return !busy;
   });
   return busy;
