@@ -171,45 +171,42 @@ MAY_USE = {
         "digest format/tensor preload/cuda preload/calls preload/engine preload/process recorder/core recorder/nccl",
     "replayer/assembly":
         "format/layout preload/calls preload/engine preload/hooks/process preload/process replayer/clocks"
-        " replayer/core replayer/files"
-        " replayer/fold replayer/forks replayer/inputs replayer/meet replayer/mpi replayer/nccl replayer/report"
-        " replayer/sockets replayer/steps replayer/turns",
+        " replayer/core replayer/files replayer/fold replayer/forks replayer/inputs replayer/meet replayer/mpi"
+        " replayer/nccl replayer/process replayer/report replayer/sockets replayer/steps replayer/turns",
     "replayer/clocks": "api format/tail preload/calls replayer/core replayer/plan",
     "replayer/core":
         "api digest format/reader format/scratch format/wire preload/calls preload/engine preload/process"
-        " preload/stack replayer/plan"
-        " replayer/report replayer/turns",
+        " preload/stack replayer/plan replayer/process replayer/report replayer/turns",
     "replayer/devices":
         "include/compat/cuda.h preload/hooks preload/hooks/cuda preload/process preload/symbols replayer/turns",
     "replayer/files":
         "api digest preload/calls preload/engine preload/files preload/meet preload/process preload/symbols"
         " replayer/core",
     "replayer/fold":
-        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/calls preload/symbols"
-        " replayer/core replayer/nccl replayer/report replayer/turns",
+        "api api/tables digest format/scratch include/compat/nccl.h preload/calls preload/cuda preload/symbols"
+        " replayer/core replayer/nccl replayer/process replayer/report replayer/turns",
     "replayer/forks":
-        "api format/scratch preload/calls preload/engine preload/process preload/symbols replayer/core"
-        " replayer/plan replayer/report",
+        "api format/scratch preload/calls preload/engine preload/process preload/symbols replayer/core replayer/plan"
+        " replayer/process replayer/report",
     "replayer/inputs":
         "api preload/calls preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
     "replayer/meet":
         "api preload/calls preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process"
-        " replayer/core"
-        " replayer/forks replayer/plan",
-    "replayer/mpi": "digest preload/calls replayer/core replayer/plan",
+        " replayer/core replayer/forks replayer/plan replayer/process",
+    "replayer/mpi": "digest preload/calls replayer/core replayer/plan replayer/process",
     "replayer/nccl":
-        "api digest include/compat/curand.h include/compat/nccl.h preload/cuda preload/calls preload/symbols"
-        " replayer/core replayer/plan replayer/report replayer/turns",
+        "api digest include/compat/curand.h include/compat/nccl.h preload/calls preload/cuda preload/symbols"
+        " replayer/core replayer/plan replayer/process replayer/report replayer/turns",
     "replayer/plan": "api format/log format/reader format/tail format/wire include/compat/nccl.h preload/calls",
+    "replayer/process": "preload/process",
     "replayer/report":
         "digest format/log format/reader format/scratch format/wire preload/cuda preload/calls preload/engine"
         " preload/process"
         " preload/stack replayer/plan",
     "replayer/sockets":
         "api format/reader preload/calls preload/engine preload/files preload/hooks preload/hooks/descriptors"
-        " preload/meet"
-        " preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan"
-        " replayer/report",
+        " preload/meet preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet"
+        " replayer/plan replayer/process replayer/report",
     "replayer/steps":
         "api digest format/reader preload/cuda preload/calls preload/engine preload/process replayer/core"
         " replayer/nccl replayer/report",

@@ -12,8 +12,8 @@
 
 #include "common/runtime/futex.h"
 #include "preload/process/guard.h"
-#include "replayer/core/end_process.h"
-#include "replayer/core/own_thread.h"
+#include "replayer/process/end_process.h"
+#include "replayer/process/own_thread.h"
 #include "replayer/report/live_stack.h"
 #include "replayer/report/live_trace.h"
 #include "replayer/turns/turns.h"

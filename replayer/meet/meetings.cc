@@ -19,10 +19,10 @@
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
-#include "replayer/core/without_interpreter.h"
 #include "replayer/meet/meeting_list.h"
 #include "replayer/meet/recorded_meetings.h"
 #include "replayer/meet/stillness.h"
+#include "replayer/process/without_interpreter.h"
 
 namespace deja::replayer {
 namespace {

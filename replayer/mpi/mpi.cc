@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "digest/digest.h"
-#include "replayer/core/end_process.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/mpi/mpi_serve.h"
+#include "replayer/process/end_process.h"
 
 namespace deja::replayer {
 

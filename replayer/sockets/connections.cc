@@ -16,8 +16,8 @@
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
 #include "replayer/core/ending.h"
-#include "replayer/core/own_thread.h"
 #include "replayer/meet/stillness.h"
+#include "replayer/process/own_thread.h"
 #include "replayer/sockets/family_sockets.h"
 #include "replayer/sockets/served_socket.h"
 

@@ -1,7 +1,7 @@
 // WithoutInterpreter: lets other threads of the program's Python run while this one waits for
 // something that the program does not know it waits for.
-#ifndef DEJA_REPLAYER_CORE_WITHOUT_INTERPRETER_H_
-#define DEJA_REPLAYER_CORE_WITHOUT_INTERPRETER_H_
+#ifndef DEJA_REPLAYER_PROCESS_WITHOUT_INTERPRETER_H_
+#define DEJA_REPLAYER_PROCESS_WITHOUT_INTERPRETER_H_
 
 #include <dlfcn.h>
 
@@ -35,4 +35,4 @@ class WithoutInterpreter {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CORE_WITHOUT_INTERPRETER_H_
+#endif  // DEJA_REPLAYER_PROCESS_WITHOUT_INTERPRETER_H_

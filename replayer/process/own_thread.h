@@ -2,8 +2,8 @@
 // standstill (cli/replay/watch/standstill.h) recognises them by their name and passes over them.
 //
 // Any thread.
-#ifndef DEJA_REPLAYER_CORE_OWN_THREAD_H_
-#define DEJA_REPLAYER_CORE_OWN_THREAD_H_
+#ifndef DEJA_REPLAYER_PROCESS_OWN_THREAD_H_
+#define DEJA_REPLAYER_PROCESS_OWN_THREAD_H_
 
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -36,4 +36,4 @@ void StartOwnThread(Run run) {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CORE_OWN_THREAD_H_
+#endif  // DEJA_REPLAYER_PROCESS_OWN_THREAD_H_

@@ -1,8 +1,8 @@
 // Memory of the program that an argument of a call points to.
 //
 // The program's own: a bad address is its bug, and faults as it would in the real call.
-#ifndef DEJA_REPLAYER_CORE_PROGRAM_MEMORY_H_
-#define DEJA_REPLAYER_CORE_PROGRAM_MEMORY_H_
+#ifndef DEJA_REPLAYER_PROCESS_PROGRAM_MEMORY_H_
+#define DEJA_REPLAYER_PROCESS_PROGRAM_MEMORY_H_
 
 #include <cstdint>
 #include <cstring>
@@ -19,4 +19,4 @@ void Store(uint64_t address, uint64_t value) {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CORE_PROGRAM_MEMORY_H_
+#endif  // DEJA_REPLAYER_PROCESS_PROGRAM_MEMORY_H_

@@ -1,6 +1,6 @@
 // EndProcess: ends the process at once, without running anything of the program's. Any thread.
-#ifndef DEJA_REPLAYER_CORE_END_PROCESS_H_
-#define DEJA_REPLAYER_CORE_END_PROCESS_H_
+#ifndef DEJA_REPLAYER_PROCESS_END_PROCESS_H_
+#define DEJA_REPLAYER_PROCESS_END_PROCESS_H_
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,4 +13,4 @@ namespace deja::replayer {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CORE_END_PROCESS_H_
+#endif  // DEJA_REPLAYER_PROCESS_END_PROCESS_H_

@@ -4,8 +4,8 @@
 // comes claims the scratch folder. In a debugger, a claim whose process is gone may be taken over
 // (a second `run`). Elsewhere a child that outlives the rank stays a child. Called once, before the
 // program has threads.
-#ifndef DEJA_REPLAYER_CORE_CLAIM_H_
-#define DEJA_REPLAYER_CORE_CLAIM_H_
+#ifndef DEJA_REPLAYER_PROCESS_CLAIM_H_
+#define DEJA_REPLAYER_PROCESS_CLAIM_H_
 
 #include <string>
 
@@ -25,4 +25,4 @@ void GiveUpRank(const std::string& scratch);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CORE_CLAIM_H_
+#endif  // DEJA_REPLAYER_PROCESS_CLAIM_H_

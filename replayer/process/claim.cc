@@ -1,4 +1,4 @@
-#include "replayer/core/claim.h"
+#include "replayer/process/claim.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

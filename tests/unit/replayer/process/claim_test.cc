@@ -1,4 +1,4 @@
-#include "replayer/core/claim.h"
+#include "replayer/process/claim.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
