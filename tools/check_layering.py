@@ -66,6 +66,7 @@ MAY_USE = {
     "common/numbers": "",
     "common/old_glibc": "",
     "common/os": "common common/runtime",
+    "common/process": "common/os common/runtime",
     "common/runtime": "",
     "common/secrets": "",
     "common/text": "",

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/open_trace.h"
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 
 namespace deja::cli {
 namespace {

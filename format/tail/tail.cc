@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "common/os/own_stat.h"
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/futex.h"
 #include "common/runtime/own_mapping.h"

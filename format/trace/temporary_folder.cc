@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "common/os/folder_entries.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 #include "common/runtime/errno_keeper.h"
 
 namespace deja::format {

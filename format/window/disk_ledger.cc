@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "common/runtime/futex.h"
 #include "format/tail/job_memory.h"
 #include "format/tail/tail.h"

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "common/runtime/errno_keeper.h"
 #include "format/tail/job_memory.h"
 #include "format/tail/tail.h"

@@ -13,7 +13,7 @@
 #include <climits>
 #include <cstring>
 
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 #include "common/runtime/futex.h"
 
 namespace deja::loopback {

@@ -15,7 +15,7 @@
 
 #include "api/libc_table.h"
 #include "common/os/folder_entries.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {

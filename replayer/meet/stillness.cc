@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "common/os/folder_entries.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 #include "preload/process/guard.h"
 #include "replayer/core/session.h"
 #include "replayer/forks/chosen_child.h"

@@ -19,7 +19,7 @@
 #include "cli/replay/report/replay_report.h"
 #include "cli/replay/watch/replay_verdict.h"
 #include "cli/replay/watch/standstill.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 
 namespace deja::cli {
 namespace {

@@ -1,8 +1,8 @@
 // What /proc/PID/stat says of a process or thread (proc(5)).
 //
 // Any thread; no allocation; async-signal-safe.
-#ifndef DEJA_COMMON_OS_PROC_STAT_H_
-#define DEJA_COMMON_OS_PROC_STAT_H_
+#ifndef DEJA_COMMON_PROCESS_PROC_STAT_H_
+#define DEJA_COMMON_PROCESS_PROC_STAT_H_
 
 #include <cstdint>
 
@@ -30,4 +30,4 @@ bool IsBelow(int32_t pid, int32_t ancestor);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_OS_PROC_STAT_H_
+#endif  // DEJA_COMMON_PROCESS_PROC_STAT_H_

@@ -1,4 +1,4 @@
-#include "common/os/memory_cgroup.h"
+#include "common/process/memory_cgroup.h"
 
 #include <gtest/gtest.h>
 

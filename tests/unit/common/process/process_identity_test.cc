@@ -1,4 +1,4 @@
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // Which process, of which boot and pid namespace: what tells a process from a later one that got
 // the same number. Plain values; any thread.
-#ifndef DEJA_COMMON_OS_PROCESS_IDENTITY_H_
-#define DEJA_COMMON_OS_PROCESS_IDENTITY_H_
+#ifndef DEJA_COMMON_PROCESS_PROCESS_IDENTITY_H_
+#define DEJA_COMMON_PROCESS_PROCESS_IDENTITY_H_
 
 #include <array>
 #include <cstdint>
@@ -35,4 +35,4 @@ void RandomBytes(uint8_t* out, unsigned bytes);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_OS_PROCESS_IDENTITY_H_
+#endif  // DEJA_COMMON_PROCESS_PROCESS_IDENTITY_H_

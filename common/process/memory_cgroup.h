@@ -4,8 +4,8 @@
 // count when it begins; the process that completes its folder reads it again. Plain values; any
 // thread. Versions 1 and 2 of cgroups as the kernel's documentation has them
 // (admin-guide/cgroup-v1/memory, cgroup-v2).
-#ifndef DEJA_COMMON_OS_MEMORY_CGROUP_H_
-#define DEJA_COMMON_OS_MEMORY_CGROUP_H_
+#ifndef DEJA_COMMON_PROCESS_MEMORY_CGROUP_H_
+#define DEJA_COMMON_PROCESS_MEMORY_CGROUP_H_
 
 #include <cstdint>
 #include <optional>
@@ -33,4 +33,4 @@ std::vector<std::string> CgroupFiles(std::string_view membership);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_OS_MEMORY_CGROUP_H_
+#endif  // DEJA_COMMON_PROCESS_MEMORY_CGROUP_H_

@@ -1,4 +1,4 @@
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 
 #include <signal.h>
 #include <sys/random.h>
@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
-#include "common/os/proc_stat.h"
 #include "common/os/small_file.h"
+#include "common/process/proc_stat.h"
 #include "common/runtime/futex.h"
 
 namespace deja {
