@@ -34,15 +34,16 @@ MAY_USE = {
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
-    "cli/events": "api cli digest format/log format/reader format/tail format/wire",
+    "cli/events": "api cli cli/programs digest format/log format/reader format/tail format/wire",
     "cli/export":
         "check check/evidence check/timeline cli cli/check cli/doctor cli/summaries cli/tensors digest format/trace",
-    "cli/fence": "cli format/trace",
+    "cli/fence": "cli cli/programs format/trace",
     "cli/help": "cli",
     "cli/import": "api cli format/layout format/log format/reader format/wire",
     "cli/merge": "check/evidence cli cli/events format/reader format/trace",
     "cli/pack":
         "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
+    "cli/programs": "",
     "cli/record":
         "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace"
         " format/window format/wire",
@@ -53,13 +54,14 @@ MAY_USE = {
     "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
     "cli/replay/report": "format/scratch",
     "cli/replay/start":
-        "cli cli/fence cli/replay/watch cli/summaries format/layout format/reader format/scratch format/trace",
+        "cli cli/fence cli/programs cli/replay/watch cli/summaries format/layout format/reader format/scratch"
+        " format/trace",
     "cli/replay/watch":
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
         " format/reader format/scratch format/trace",
-    "cli/report": "check check/evidence check/timeline cli cli/check cli/summaries format/reader",
+    "cli/report": "check check/evidence check/timeline cli cli/check cli/programs cli/summaries format/reader",
     "cli/serve": "api cli/events cli/tensors digest format/reader",
-    "cli/summaries": "cli cli/events format/reader format/trace",
+    "cli/summaries": "cli cli/events cli/programs format/reader format/trace",
     "cli/tensors": "cli digest format/reader",
     "cli/top": "api check/evidence cli cli/events digest format/reader format/trace format/wire",
     "common": "",

@@ -1,4 +1,4 @@
-#include "cli/program_file.h"
+#include "cli/programs/program_file.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // Whether a file is a program that a replay can serve. Any thread.
-#ifndef DEJA_CLI_PROGRAM_FILE_H_
-#define DEJA_CLI_PROGRAM_FILE_H_
+#ifndef DEJA_CLI_PROGRAMS_PROGRAM_FILE_H_
+#define DEJA_CLI_PROGRAMS_PROGRAM_FILE_H_
 
 #include <string>
 
@@ -11,4 +11,4 @@ std::string WhyNoProgram(const std::string& path);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_PROGRAM_FILE_H_
+#endif  // DEJA_CLI_PROGRAMS_PROGRAM_FILE_H_

@@ -1,4 +1,4 @@
-#include "cli/executed_program.h"
+#include "cli/programs/executed_program.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Which build a program or library is, by its GNU build id. Any thread. Uses elfutils.
-#ifndef DEJA_CLI_BUILD_ID_H_
-#define DEJA_CLI_BUILD_ID_H_
+#ifndef DEJA_CLI_PROGRAMS_BUILD_ID_H_
+#define DEJA_CLI_PROGRAMS_BUILD_ID_H_
 
 #include <string>
 
@@ -11,4 +11,4 @@ std::string BuildIdOf(const std::string& path);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_BUILD_ID_H_
+#endif  // DEJA_CLI_PROGRAMS_BUILD_ID_H_

@@ -1,4 +1,4 @@
-#include "cli/build_id.h"
+#include "cli/programs/build_id.h"
 
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>

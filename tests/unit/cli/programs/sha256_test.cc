@@ -1,4 +1,4 @@
-#include "cli/sha256.h"
+#include "cli/programs/sha256.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // What a recorded process became by exec, as events have it: a path, and arguments in one text.
 //
 // Pure functions. The texts are the trace's own: what shows them makes them plain.
-#ifndef DEJA_CLI_EXECUTED_PROGRAM_H_
-#define DEJA_CLI_EXECUTED_PROGRAM_H_
+#ifndef DEJA_CLI_PROGRAMS_EXECUTED_PROGRAM_H_
+#define DEJA_CLI_PROGRAMS_EXECUTED_PROGRAM_H_
 
 #include <string>
 #include <string_view>
@@ -21,4 +21,4 @@ std::string ExecutedText(std::string_view program, std::string_view arguments);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_EXECUTED_PROGRAM_H_
+#endif  // DEJA_CLI_PROGRAMS_EXECUTED_PROGRAM_H_

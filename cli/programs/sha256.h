@@ -1,7 +1,7 @@
 // SHA-256, for files that are trusted by their digest: no two files with the same digest are known.
 // (A trace names what it stores by faster hashes, which can be forged.) Any thread.
-#ifndef DEJA_CLI_SHA256_H_
-#define DEJA_CLI_SHA256_H_
+#ifndef DEJA_CLI_PROGRAMS_SHA256_H_
+#define DEJA_CLI_PROGRAMS_SHA256_H_
 
 #include <array>
 #include <cstddef>
@@ -36,4 +36,4 @@ Result<std::string> Sha256OfFiles(const std::vector<std::string>& paths);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_SHA256_H_
+#endif  // DEJA_CLI_PROGRAMS_SHA256_H_
