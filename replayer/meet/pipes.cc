@@ -34,7 +34,7 @@ using preload::OwnPipe;
 using preload::PipeSlot;
 using preload::Transfer;
 
-// Nothing moves for so long: the awaited process does not come.
+// Nothing moves for this time: the awaited process does not come.
 constexpr uint64_t kAloneNs = 1'000'000'000;
 
 size_t SizeOfPieces(const Transfer& transfer) {

@@ -150,7 +150,7 @@ class Watch {
   std::vector<Watched> watched_;
 };
 
-// Until a child ends, or so long. SIGCHLD is blocked.
+// Returns when a child ends, or after that time. SIGCHLD is blocked.
 void AwaitChild(int ms) {
   sigset_t ends;
   sigemptyset(&ends);

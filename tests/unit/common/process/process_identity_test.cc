@@ -27,7 +27,7 @@ TEST(ProcessIdentityTest, AChildRunsUntilItEnds) {
   EXPECT_EQ(StartTicks(pid), 0u);
 }
 
-// /proc/PID/stat can be opened, and not be read any more when the process has gone meanwhile.
+// A process may end between the opening of its /proc/PID/stat and the read, which then fails.
 TEST(ProcessIdentityTest, AProcessMayEndWhileItIsLookedAt) {
   for (int round = 0; round < 300; ++round) {
     const pid_t child = fork();
