@@ -163,7 +163,7 @@ void Tail::FillHeader(const TailOptions& options) {
   header.pid_namespace = self.pid_namespace;
   std::memcpy(header.boot_id, self.boot_id.data(), sizeof header.boot_id);
   RandomBytes(header.id, sizeof header.id);
-  // Last, and behind everything else: without it the file is no tail.
+  // Last, and after everything else: without it the file is no tail.
   uint64_t magic;
   std::memcpy(&magic, kTailMagic, sizeof magic);
   std::atomic_ref(*reinterpret_cast<uint64_t*>(header.magic))

@@ -117,7 +117,7 @@ int CreateSemaphore(const char* path, mode_t mode, unsigned value) {
   real_unlink(fresh);
   int fd = real_open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0) return -1;
-  // As large as what lies beside it (shared_semaphores.h): a file system may clear what is behind a
+  // As large as what lies beside it (shared_semaphores.h): a file system may clear what follows a
   // file's end.
   if (write(fd, &semaphore, sizeof semaphore) != sizeof semaphore ||
       ftruncate(fd, SharedSemaphores::kBytes) != 0 || link(fresh, path) != 0) {
