@@ -10,6 +10,7 @@
 #include <ctime>
 #include <span>
 
+#include "common/runtime/clock_ns.h"
 #include "common/runtime/futex.h"
 #include "preload/process/guard.h"
 #include "replayer/process/end_process.h"
@@ -36,12 +37,6 @@ std::atomic<bool> g_exit_reported{false};
 std::atomic<uint32_t> g_parked{0};
 std::atomic<uint32_t> g_show_end{0};  // 1: a parked thread shall stop in gdb; a futex word
 
-uint64_t Now(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 // std's waits are cancellation points, and the call that a parked thread stands in is none.
 void WaitOn(std::atomic<uint32_t>& word, uint32_t value, uint64_t ns) {
   FutexWaitNs(word, value, ns, FutexScope::kProcess);
@@ -54,9 +49,9 @@ class Motion {
   explicit Motion(Session& session) : session_(session) { Sample(); }
 
   void Sample() {
-    const uint64_t wall = Now(CLOCK_MONOTONIC);
-    const uint64_t own = Now(CLOCK_THREAD_CPUTIME_ID);
-    const uint64_t cpu = Now(CLOCK_PROCESS_CPUTIME_ID) - own - session_.payloads().CpuNs();
+    const uint64_t wall = ClockNs(CLOCK_MONOTONIC);
+    const uint64_t own = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+    const uint64_t cpu = ClockNs(CLOCK_PROCESS_CPUTIME_ID) - own - session_.payloads().CpuNs();
     const uint64_t events = session_.progress().activity();
     const bool busy = cpu > cpu_ && wall > wall_ && (cpu - cpu_) * 20 > wall - wall_;
     const Turns* turns = Turns::OfRank();

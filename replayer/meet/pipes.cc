@@ -16,6 +16,7 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/futex.h"
+#include "preload/calls/connections.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
@@ -36,12 +37,6 @@ using preload::Transfer;
 
 // Nothing moves for this time: the awaited process does not come.
 constexpr uint64_t kAloneNs = 1'000'000'000;
-
-size_t SizeOfPieces(const Transfer& transfer) {
-  size_t size = 0;
-  for (const iovec& piece : transfer.pieces) size += piece.iov_len;
-  return size;
-}
 
 std::string Gathered(const Transfer& transfer) {
   std::string all;
@@ -133,7 +128,7 @@ class PipeReader {
 
   // At most `most` bytes, which were there.
   void ReadAtMost(size_t most) {
-    std::string live(std::min(most, SizeOfPieces(transfer_)), '\0');
+    std::string live(std::min(most, preload::SizeOf(transfer_.pieces)), '\0');
     for (;;) {
       if (!Await()) return EndTransfer(transfer_, -1, errno);
       const ssize_t n = Part(transfer_, live.data(), live.size());

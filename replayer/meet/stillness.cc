@@ -10,6 +10,7 @@
 
 #include "common/os/folder_entries.h"
 #include "common/process/proc_stat.h"
+#include "common/runtime/clock_ns.h"
 #include "preload/process/guard.h"
 #include "replayer/core/session.h"
 #include "replayer/forks/chosen_child.h"
@@ -24,9 +25,7 @@ constinit std::atomic<uint64_t> g_haste{1};
 
 uint64_t MonotonicNs() {
   const preload::Guard guard;  // the reading is not the program's
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+  return ClockNs(CLOCK_MONOTONIC);
 }
 
 timespec SpanOf(uint64_t ns) {
