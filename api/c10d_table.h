@@ -24,6 +24,10 @@ std::span<const ApiInfo> C10dTable();
 // The row with this id or name ("c10d_allreduce"), or null.
 const ApiInfo* FindC10d(uint32_t id);
 const ApiInfo* FindC10d(std::string_view name);
+// A call of a store: those are the last rows of the table.
+inline bool IsC10dStore(uint32_t id) {
+  return id >= static_cast<uint32_t>(C10dApi::c10d_store_set) && FindC10d(id) != nullptr;
+}
 inline const ApiInfo& C10dInfo(C10dApi api) {
   return C10dTable()[static_cast<uint32_t>(api) - kC10dFamily];
 }

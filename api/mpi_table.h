@@ -30,6 +30,11 @@ inline const ApiInfo& MpiInfo(MpiApi api) {
 inline bool IsMpi(uint32_t id) {
   return FindMpi(id) != nullptr;
 }
+// A parameter with this role is one handle of MPI's.
+constexpr bool IsMpiHandle(Role role) {
+  return role == Role::kComm || role == Role::kDType || role == Role::kHandle ||
+         role == Role::kHandleInOut;
+}
 
 // Open MPI's predefined handles are the addresses of these symbols; number - 1 is the index.
 struct MpiPredefined {

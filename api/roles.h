@@ -116,6 +116,19 @@ enum class Role : uint8_t {
   kCollConfig,  // const ncclCollConfig_t*, may be null; holds `size` bytes, not sizeof
 };
 
+// Roles of buffers that the call reads, or writes, on at least one rank.
+constexpr bool IsInputRole(Role role) {
+  return role == Role::kIn || role == Role::kInN || role == Role::kInRoot ||
+         role == Role::kInNRoot || role == Role::kInRootOut;
+}
+constexpr bool IsOutputRole(Role role) {
+  return role == Role::kOut || role == Role::kOutN || role == Role::kOutRoot ||
+         role == Role::kOutNRoot || role == Role::kInRootOut;
+}
+constexpr bool IsOnlyRead(Role role) {
+  return IsInputRole(role) && !IsOutputRole(role);
+}
+
 // Roles of buffers that count on the root alone; elsewhere the parameter means nothing.
 constexpr bool OnlyOnRoot(Role role) {
   return role == Role::kInRoot || role == Role::kInNRoot || role == Role::kOutRoot ||

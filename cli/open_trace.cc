@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include <cstdint>
+#include <set>
 
 #include "cli/progress.h"
 
@@ -14,6 +14,12 @@ Result<std::unique_ptr<format::Trace>> OpenTrace(const std::string& path) {
   Progress progress("unpacking " + path);
   return format::Trace::Open(path,
                              [&](uint64_t done, uint64_t total) { progress.Update(done, total); });
+}
+
+std::vector<uint32_t> RankNumbers(const format::Trace& trace) {
+  std::set<uint32_t> ranks;
+  for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
+  return {ranks.begin(), ranks.end()};
 }
 
 }  // namespace deja::cli

@@ -13,18 +13,9 @@ namespace deja::digest {
 namespace {
 
 enum DType : uint32_t {
-  kInt8 = 0,
-  kUInt8 = 1,
-  kInt32 = 2,
-  kUInt32 = 3,
-  kInt64 = 4,
-  kUInt64 = 5,
-  kFloat16 = 6,
-  kFloat32 = 7,
-  kFloat64 = 8,
-  kBFloat16 = 9,
-  kFloat8E4M3 = 10,
-  kFloat8E5M2 = 11,
+#define DEJA_DTYPE(number, name, size, mantissa_bits) k##name = number,
+#include "common/data_types.def"
+#undef DEJA_DTYPE
 };
 
 struct TypeInfo {
@@ -183,30 +174,30 @@ TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype) {
 double ElementAsDouble(const std::byte* element, uint32_t dtype) {
   const DefaultFloatMode mode;  // the program may flush denormals
   switch (dtype) {
-    case kInt8:
+    case kint8:
       return static_cast<double>(LoadAt<int8_t>(element));
-    case kUInt8:
+    case kuint8:
     case format::kRawBytes:
       return static_cast<double>(LoadAt<uint8_t>(element));
-    case kInt32:
+    case kint32:
       return static_cast<double>(LoadAt<int32_t>(element));
-    case kUInt32:
+    case kuint32:
       return static_cast<double>(LoadAt<uint32_t>(element));
-    case kInt64:
+    case kint64:
       return static_cast<double>(LoadAt<int64_t>(element));
-    case kUInt64:
+    case kuint64:
       return static_cast<double>(LoadAt<uint64_t>(element));
-    case kFloat16:
+    case kfloat16:
       return HalfToFloat(LoadAt<uint16_t>(element));
-    case kFloat32:
+    case kfloat32:
       return static_cast<double>(LoadAt<float>(element));
-    case kFloat64:
+    case kfloat64:
       return LoadAt<double>(element);
-    case kBFloat16:
+    case kbfloat16:
       return BfloatToFloat(LoadAt<uint16_t>(element));
-    case kFloat8E4M3:
+    case kfloat8e4m3:
       return Fp8ToFloat(Fp8::kE4M3, LoadAt<uint8_t>(element));
-    case kFloat8E5M2:
+    case kfloat8e5m2:
       return Fp8ToFloat(Fp8::kE5M2, LoadAt<uint8_t>(element));
     default:
       return 0;
@@ -215,18 +206,18 @@ double ElementAsDouble(const std::byte* element, uint32_t dtype) {
 
 uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype) {
   switch (dtype) {
-    case kInt8:
+    case kint8:
       return IntegerDistance<int8_t>(a, b);
-    case kUInt8:
+    case kuint8:
     case format::kRawBytes:
       return IntegerDistance<uint8_t>(a, b);
-    case kInt32:
+    case kint32:
       return IntegerDistance<int32_t>(a, b);
-    case kUInt32:
+    case kuint32:
       return IntegerDistance<uint32_t>(a, b);
-    case kInt64:
+    case kint64:
       return IntegerDistance<int64_t>(a, b);
-    case kUInt64:
+    case kuint64:
       return IntegerDistance<uint64_t>(a, b);
     default:
       break;

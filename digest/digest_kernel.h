@@ -366,7 +366,7 @@ DEJA_GPU void Merge(Record& into, const Record& other) {
   into.infs += other.infs;
 }
 
-// Where a warp's first thread puts the merged record; null: its blocks are behind the last one.
+// Where a warp's first thread puts the merged record; null: its blocks are after the last one.
 DEJA_GPU unsigned char* RecordOf(const Work& work, uint64_t thread) {
   const uint64_t warp = thread / kWarp;
   if (warp * kBlocksOfWarp >= work.blocks) return nullptr;

@@ -37,7 +37,7 @@ class SummedHash {
     }
     state_.totalLen += blocks * gpu::kBlockBytes;
   }
-  // `tail`: the last stripe of the blocks, and what comes behind them.
+  // `tail`: the last stripe of the blocks, and what comes after them.
   Hash128 Finish(std::span<const std::byte> tail) {
     // The last stripe of all may begin before the tail: it is looked for at the buffer's end.
     std::memcpy(state_.buffer + sizeof state_.buffer - kStripeBytes, tail.data(), kStripeBytes);

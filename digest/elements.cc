@@ -11,7 +11,9 @@
 namespace deja::digest {
 namespace {
 
-std::string FloatText(float value) {
+// The shortest text that reads back as the same number.
+template <typename Number>
+std::string NumberText(Number value) {
   if (std::isnan(value)) return "nan";
   char text[40];
   auto [end, error] = std::to_chars(text, text + sizeof text, value);
@@ -33,10 +35,7 @@ std::string DTypeText(uint64_t dtype) {
 }
 
 std::string DoubleText(double value) {
-  if (std::isnan(value)) return "nan";
-  char text[40];
-  auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  return error == std::errc() ? std::string(text, end) : "?";
+  return NumberText(value);
 }
 
 std::string ElementText(const std::byte* element, uint32_t dtype) {
@@ -54,7 +53,7 @@ std::string ElementText(const std::byte* element, uint32_t dtype) {
     case 5:
       return std::to_string(Load<uint64_t>(element));
     case 7:
-      return FloatText(Load<float>(element));
+      return NumberText(Load<float>(element));
     case 8:
       return DoubleText(Load<double>(element));
     case 6:
@@ -62,7 +61,7 @@ std::string ElementText(const std::byte* element, uint32_t dtype) {
     case 10:
     case 11:
       // Narrower than float: its shortest text is also theirs.
-      return FloatText(static_cast<float>(ElementAsDouble(element, dtype)));
+      return NumberText(static_cast<float>(ElementAsDouble(element, dtype)));
     default: {
       char text[8];
       std::snprintf(text, sizeof text, "0x%02x", static_cast<unsigned>(Load<uint8_t>(element)));

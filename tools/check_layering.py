@@ -34,15 +34,16 @@ MAY_USE = {
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
-    "cli/events": "api cli digest format/log format/reader format/tail format/wire",
+    "cli/events": "api cli cli/programs digest format/log format/reader format/tail format/wire",
     "cli/export":
         "check check/evidence check/timeline cli cli/check cli/doctor cli/summaries cli/tensors digest format/trace",
-    "cli/fence": "cli format/trace",
+    "cli/fence": "cli cli/programs format/trace",
     "cli/help": "cli",
     "cli/import": "api cli format/layout format/log format/reader format/wire",
     "cli/merge": "check/evidence cli cli/events format/reader format/trace",
     "cli/pack":
         "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
+    "cli/programs": "",
     "cli/record":
         "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace"
         " format/window format/wire",
@@ -53,19 +54,21 @@ MAY_USE = {
     "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
     "cli/replay/report": "format/scratch",
     "cli/replay/start":
-        "cli cli/fence cli/replay/watch cli/summaries format/layout format/reader format/scratch format/trace",
+        "cli cli/fence cli/programs cli/replay/watch cli/summaries format/layout format/reader format/scratch"
+        " format/trace",
     "cli/replay/watch":
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
         " format/reader format/scratch format/trace",
-    "cli/report": "check check/evidence check/timeline cli cli/check cli/summaries format/reader",
+    "cli/report": "check check/evidence check/timeline cli cli/check cli/programs cli/summaries format/reader",
     "cli/serve": "api cli/events cli/tensors digest format/reader",
-    "cli/summaries": "cli cli/events format/reader format/trace",
+    "cli/summaries": "cli cli/events cli/programs format/reader format/trace",
     "cli/tensors": "cli digest format/reader",
     "cli/top": "api check/evidence cli cli/events digest format/reader format/trace format/wire",
     "common": "",
     "common/numbers": "",
     "common/old_glibc": "",
     "common/os": "common common/runtime",
+    "common/process": "common/os common/runtime",
     "common/runtime": "",
     "common/secrets": "",
     "common/text": "",
@@ -171,45 +174,42 @@ MAY_USE = {
         "digest format/tensor preload/cuda preload/calls preload/engine preload/process recorder/core recorder/nccl",
     "replayer/assembly":
         "format/layout preload/calls preload/engine preload/hooks/process preload/process replayer/clocks"
-        " replayer/core replayer/files"
-        " replayer/fold replayer/forks replayer/inputs replayer/meet replayer/mpi replayer/nccl replayer/report"
-        " replayer/sockets replayer/steps replayer/turns",
+        " replayer/core replayer/files replayer/fold replayer/forks replayer/inputs replayer/meet replayer/mpi"
+        " replayer/nccl replayer/process replayer/report replayer/sockets replayer/steps replayer/turns",
     "replayer/clocks": "api format/tail preload/calls replayer/core replayer/plan",
     "replayer/core":
         "api digest format/reader format/scratch format/wire preload/calls preload/engine preload/process"
-        " preload/stack replayer/plan"
-        " replayer/report replayer/turns",
+        " preload/stack replayer/plan replayer/process replayer/report replayer/turns",
     "replayer/devices":
         "include/compat/cuda.h preload/hooks preload/hooks/cuda preload/process preload/symbols replayer/turns",
     "replayer/files":
         "api digest preload/calls preload/engine preload/files preload/meet preload/process preload/symbols"
         " replayer/core",
     "replayer/fold":
-        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/calls preload/symbols"
-        " replayer/core replayer/nccl replayer/report replayer/turns",
+        "api api/tables digest format/scratch include/compat/nccl.h preload/calls preload/cuda preload/symbols"
+        " replayer/core replayer/nccl replayer/process replayer/report replayer/turns",
     "replayer/forks":
-        "api format/scratch preload/calls preload/engine preload/process preload/symbols replayer/core"
-        " replayer/plan replayer/report",
+        "api format/scratch preload/calls preload/engine preload/process preload/symbols replayer/core replayer/plan"
+        " replayer/process replayer/report",
     "replayer/inputs":
         "api preload/calls preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
     "replayer/meet":
         "api preload/calls preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process"
-        " replayer/core"
-        " replayer/forks replayer/plan",
-    "replayer/mpi": "digest preload/calls replayer/core replayer/plan",
+        " replayer/core replayer/forks replayer/plan replayer/process",
+    "replayer/mpi": "digest preload/calls replayer/core replayer/plan replayer/process",
     "replayer/nccl":
-        "api digest include/compat/curand.h include/compat/nccl.h preload/cuda preload/calls preload/symbols"
-        " replayer/core replayer/plan replayer/report replayer/turns",
+        "api digest include/compat/curand.h include/compat/nccl.h preload/calls preload/cuda preload/symbols"
+        " replayer/core replayer/plan replayer/process replayer/report replayer/turns",
     "replayer/plan": "api format/log format/reader format/tail format/wire include/compat/nccl.h preload/calls",
+    "replayer/process": "preload/process",
     "replayer/report":
         "digest format/log format/reader format/scratch format/wire preload/cuda preload/calls preload/engine"
         " preload/process"
         " preload/stack replayer/plan",
     "replayer/sockets":
         "api format/reader preload/calls preload/engine preload/files preload/hooks preload/hooks/descriptors"
-        " preload/meet"
-        " preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan"
-        " replayer/report",
+        " preload/meet preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet"
+        " replayer/plan replayer/process replayer/report",
     "replayer/steps":
         "api digest format/reader preload/cuda preload/calls preload/engine preload/process replayer/core"
         " replayer/nccl replayer/report",

@@ -227,7 +227,7 @@ def read_rules(tables):
 
 
 def by_first(entries):
-    """For each ASCII character the entries that may begin with it, one list behind the other, and where each begins."""
+    """For each ASCII character the entries that may begin with it, one list after the other, and where each begins."""
     flat, begins = [], []
     for code in range(128):
         begins.append(len(flat))

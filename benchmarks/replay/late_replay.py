@@ -47,7 +47,7 @@ class Bench:
                       f"--batch={self.batch}", f"--steps={steps}", "--log-every=1000000", *args])[0][0]
 
     def first_nan(self, step):
-        """Number of the first operation with a NaN in that step or behind it, and its step."""
+        """Number of the first operation with a NaN in that step or after it, and its step."""
         show = [str(a) for a in (self.deja, "show", self.trace, "--rank", 0, "--kind", "step,enter,results", "--step", f"{step}-", "--json")]
         with subprocess.Popen(show, stdout=subprocess.PIPE, text=True) as events:
             for line in events.stdout:

@@ -51,10 +51,6 @@ constexpr uint64_t kHeadKinds = KindBit(EventKind::kNote) | KindBit(EventKind::k
 constexpr uint64_t kSlack = 1 << 16;
 constexpr uint64_t kMostCalls = uint64_t{1} << 28;  // of a communicator
 
-bool IsInput(Role role) {
-  return role == Role::kIn || role == Role::kInN || role == Role::kInRoot || role == Role::kInNRoot;
-}
-
 // A signal by which another process ends this one.
 bool EndsFromOutside(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
@@ -288,7 +284,7 @@ class Summarizer {
   // Results of device buffers are also what was read.
   bool ReadsParameter(const Gathered& gathered, uint32_t param) const {
     const api::ApiInfo* info = api::FindApi(summary_.signatures[gathered.call.signature].api);
-    return info != nullptr && param < info->param_count && IsInput(info->params[param].role);
+    return info != nullptr && param < info->param_count && IsOnlyRead(info->params[param].role);
   }
 
   static void Digest(Gathered& gathered, const format::Tensor& tensor, bool reads) {

@@ -15,6 +15,7 @@
 #include "cli/top/screen.h"
 #include "cli/top/top_text.h"
 #include "cli/top/top_view.h"
+#include "common/runtime/clock_ns.h"
 
 namespace deja::cli {
 namespace {
@@ -40,15 +41,9 @@ void AddTopOptions(CLI::App& app) {
       ->type_name("N");
 }
 
-uint64_t WallNow() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 TopView Read(LiveJob& job) {
   job.Poll();
-  TopView view = MakeTopView(g_top_options.trace, job.ranks(), WallNow());
+  TopView view = MakeTopView(g_top_options.trace, job.ranks(), ClockNs(CLOCK_REALTIME));
   view.notes = job.notes();
   return view;
 }

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <set>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/help/option_list.h"
@@ -71,17 +71,15 @@ void PrintText(const format::VerifyReport& report) {
 
 // Empty: a replay can start there.
 Result<std::string> CheckCheckpoint(format::Trace& trace, uint64_t step) {
-  std::set<uint32_t> ranks;
-  for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
+  std::vector<uint32_t> ranks = RankNumbers(trace);
   if (g_verify_options.rank >= 0) {
     DEJA_RETURN_IF_ERROR(
         trace.Rank(static_cast<uint32_t>(g_verify_options.rank), g_verify_options.attempt));
     ranks = {static_cast<uint32_t>(g_verify_options.rank)};
   }
   std::string why;
-  DEJA_ASSIGN_OR_RETURN(
-      const std::optional<ReplayStart> start,
-      FindReplayStart(trace, step, g_verify_options.attempt, {ranks.begin(), ranks.end()}, why));
+  DEJA_ASSIGN_OR_RETURN(const std::optional<ReplayStart> start,
+                        FindReplayStart(trace, step, g_verify_options.attempt, ranks, why));
   if (!start || start->step != step)
     return Fail(ErrorCode::kNotFound,
                 fmt::format("checking the checkpoint at step {} of {}: there is none that all "
@@ -89,7 +87,7 @@ Result<std::string> CheckCheckpoint(format::Trace& trace, uint64_t step) {
                             step, trace.path(),
                             start ? fmt::format("the last one before it is at step {}", start->step)
                                   : why));
-  return FindDamage(trace, *start, {ranks.begin(), ranks.end()}, g_verify_options.attempt);
+  return FindDamage(trace, *start, ranks, g_verify_options.attempt);
 }
 
 int RunOfCheckpoint(format::Trace& trace, uint64_t step, const Context& context) {

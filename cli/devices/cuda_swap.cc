@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/devices/device_swap.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 #include "include/compat/cuda.h"
 
 namespace deja::cli {

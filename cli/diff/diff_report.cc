@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "cli/events/event_json.h"
 #include "cli/events/event_text.h"
 #include "cli/events/event_words.h"
 #include "cli/help/option_list.h"
+#include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/summaries/replay_summary.h"
 #include "common/text/hex_text.h"
@@ -19,12 +19,6 @@ namespace {
 
 // Elements that are further apart have nothing to do with each other.
 constexpr uint64_t kMaxUlps = 1 << 20;
-
-std::vector<uint32_t> RanksOf(const format::Trace& trace) {
-  std::set<uint32_t> ranks;
-  for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
-  return {ranks.begin(), ranks.end()};
-}
 
 std::string Number(uint64_t count, const char* what) {
   return fmt::format("{} {}{}", HumanCount(count), what, count == 1 ? "" : "s");
@@ -133,8 +127,8 @@ void DiffChoices::AddTo(CLI::App& app) {
 }
 
 Result<std::vector<uint32_t>> RanksOfBoth(const format::Trace& a, const format::Trace& b) {
-  const std::vector<uint32_t> in_a = RanksOf(a);
-  const std::vector<uint32_t> in_b = RanksOf(b);
+  const std::vector<uint32_t> in_a = RankNumbers(a);
+  const std::vector<uint32_t> in_b = RankNumbers(b);
   std::vector<uint32_t> both;
   std::set_intersection(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(),
                         std::back_inserter(both));

@@ -8,7 +8,7 @@
 #include "api/find_api.h"
 #include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
-#include "cli/executed_program.h"
+#include "cli/programs/executed_program.h"
 #include "common/text/hex_text.h"
 #include "digest/elements.h"
 #include "format/reader/file_ranges.h"

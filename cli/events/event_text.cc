@@ -13,8 +13,8 @@
 #include "api/mpi_table.h"
 #include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
-#include "cli/executed_program.h"
 #include "cli/output.h"
+#include "cli/programs/executed_program.h"
 #include "common/text/nccl_result_text.h"
 #include "digest/digest.h"
 #include "digest/elements.h"
@@ -89,16 +89,11 @@ bool IsTelling(Role role) {
 }
 
 // MPI's handles say more than numbers: MPI_COMM_WORLD, MPI_SUM.
-bool IsMpiHandle(Role role) {
-  return role == Role::kComm || role == Role::kDType || role == Role::kHandle ||
-         role == Role::kHandleInOut;
-}
-
 std::string MpiArguments(const api::ApiInfo& info, const format::CallEnter& enter) {
   std::string text;
   for (uint32_t i = 0; i < info.param_count && i < enter.args.size(); ++i) {
     const Role role = info.params[i].role;
-    if (IsMpiHandle(role))
+    if (api::IsMpiHandle(role))
       text += fmt::format(" {}={}", info.params[i].name, api::NameOfMpiHandle(enter.args[i]).text);
     else if (IsTelling(role))
       text +=

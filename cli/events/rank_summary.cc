@@ -10,7 +10,7 @@
 #include <functional>
 #include <set>
 
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "format/log/rank_log.h"
 #include "format/reader/imported.h"
 #include "format/wire/batch_info.h"

@@ -22,8 +22,8 @@ namespace deja::cli {
 
 class ReceivedBytes {
  public:
-  // `change`: what is done to the bytes of a whole stream, in place; of a file its path comes with
-  // them, of a connection nothing.
+  // `change`: changes the bytes of a whole stream in place. `path` is a file's; a connection has
+  // none.
   using Change = std::function<void(std::string_view path, std::string& bytes)>;
   // Files of more than `most_file` bytes are left out; with `files_only` connections, too.
   struct Limits {
@@ -32,7 +32,7 @@ class ReceivedBytes {
   };
   ReceivedBytes(const format::RankReader& reader, const Change& change, Limits limits);
 
-  // As they are now, changed or not; nothing if they were not there, or too many.
+  // The bytes after the change; nothing if there are none, or too many.
   using Bytes = std::optional<std::string_view>;
   [[nodiscard]] Bytes OfTransfer(const format::Transfer& transfer) const;
   [[nodiscard]] Bytes OfRange(uint32_t file, uint64_t begin, uint64_t size) const;

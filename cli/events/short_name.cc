@@ -17,7 +17,7 @@ bool EndsWithOperator(std::string_view text) {
          (text.size() == kOperator.size() || !IsOfAName(text[text.size() - kOperator.size() - 1]));
 }
 
-// Behind the bracket that closes the one at `at`, of whatever kind; npos: none does.
+// After the bracket that closes the one at `at`, of whatever kind; npos: none does.
 size_t BehindBracket(std::string_view name, size_t at) {
   int depth = 0;
   for (size_t i = at; i < name.size(); ++i) {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/sha256.h"
+#include "cli/programs/sha256.h"
 #include "format/trace/bundle_parts.h"
 
 namespace deja::cli {

@@ -66,7 +66,7 @@ _deja_files() {
   compopt -o filenames 2>/dev/null
   COMPREPLY=($(compgen -f -- "$1"))
 }
-# The words of the program behind `--`, the first of which is word $1.
+# The words of the program after `--`, the first of which is word $1.
 _deja_program() {
   if declare -F _command_offset >/dev/null; then
     _command_offset "$1"

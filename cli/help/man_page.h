@@ -18,7 +18,7 @@ std::string ProgramManPage(const CLI::App& app);
 // deja-record(1) and so on.
 std::string CommandManPage(const Command& command, const CLI::App& app);
 
-// "deja-record.1"; of null: "deja.1".
+// "deja-record.1"; "deja.1" for null.
 std::string ManPageFile(const Command* command);
 
 }  // namespace deja::cli

@@ -16,7 +16,7 @@
 
 #include "api/c10d_table.h"
 #include "cli/version.h"
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "format/layout/rank_folder.h"
 #include "format/log/rank_writer.h"
 #include "format/reader/imported.h"

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "format/layout/rank_folder.h"
 
 namespace deja::cli {

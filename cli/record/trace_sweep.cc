@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "format/layout/folder_lock.h"
 #include "format/layout/rank_folder.h"
 #include "format/reader/rank_reader.h"

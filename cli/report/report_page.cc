@@ -2,9 +2,9 @@
 
 #include <string_view>
 
+#include "cli/programs/sha256.h"
 #include "cli/report/packed_numbers.h"
 #include "cli/report/page_parts.h"
-#include "cli/sha256.h"
 #include "common/text/plain_text.h"
 
 namespace deja::cli {

@@ -12,10 +12,6 @@ using format::KindBit;
 constexpr size_t kEndedOperation = 1;  // arguments of c10d_work
 constexpr size_t kSource = 2;
 
-bool IsStore(uint32_t api) {
-  return api >= static_cast<uint32_t>(C10dApi::c10d_store_set) && api::FindC10d(api) != nullptr;
-}
-
 // Without the number of the store: "1:default_pg/0//key" is "default_pg/0//key".
 std::string KeyOf(std::string_view key) {
   const size_t colon = key.find(':');
@@ -79,7 +75,7 @@ void RecordedOperations::AddEnter(const format::Event& event, const format::Call
   const api::ApiInfo* info = api::FindC10d(enter.api);
   if (info == nullptr) return;
   const Place place(event.thread, event.seq);
-  if (IsStore(enter.api)) {
+  if (api::IsC10dStore(enter.api)) {
     pending_[place] = {nullptr, false, info->name, KeyOf(enter.blob)};
     return;
   }

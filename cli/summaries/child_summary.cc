@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "cli/events/rank_summary.h"
-#include "cli/executed_program.h"
 #include "cli/output.h"
+#include "cli/programs/executed_program.h"
 
 namespace deja::cli {
 namespace {

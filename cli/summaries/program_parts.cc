@@ -9,8 +9,8 @@
 #include <set>
 #include <span>
 
-#include "cli/build_id.h"
 #include "cli/events/symbolizer.h"
+#include "cli/programs/build_id.h"
 #include "common/os/cpu.h"
 
 namespace deja::cli {

@@ -9,19 +9,14 @@
 #include <utility>
 
 #include "cli/open_trace.h"
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
+#include "common/runtime/clock_ns.h"
 
 namespace deja::cli {
 namespace {
 
 // A rank of another machine, whose process cannot be looked at, is taken to run that long.
 constexpr uint64_t kRemoteQuietNs = 60'000'000'000;
-
-uint64_t MonotonicNow() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -80,7 +75,7 @@ void LiveJob::PollRank(Read& its, const std::string& folder) {
     if (!opened) return notes_.push_back(opened.error().message);
     its.events = std::move(*opened);
     its.state = LiveRank(its.state.rank, its.events->header());
-    its.quiet_since_ns = MonotonicNow();
+    its.quiet_since_ns = ClockNs(CLOCK_MONOTONIC);
   }
   bool is_quiet = true;
   const Status polled = its.events->Poll([&](const format::Event& event) {
@@ -92,11 +87,11 @@ void LiveJob::PollRank(Read& its, const std::string& folder) {
     its.events = nullptr;
     return;
   }
-  if (!is_quiet) its.quiet_since_ns = MonotonicNow();
+  if (!is_quiet) its.quiet_since_ns = ClockNs(CLOCK_MONOTONIC);
   its.state.is_finished = its.events->is_finished();
   const bool is_here = its.state.host == HostName();
   const bool lives = is_here ? its.events->has_live_tail() && Runs(static_cast<int>(its.state.pid))
-                             : MonotonicNow() - its.quiet_since_ns < kRemoteQuietNs;
+                             : ClockNs(CLOCK_MONOTONIC) - its.quiet_since_ns < kRemoteQuietNs;
   its.state.is_running = !its.state.is_finished && lives;
   if (its.state.is_finished && !its.state.exit_code && its.events->footer().fate.known) {
     const format::ProcessFate& fate = its.events->footer().fate;

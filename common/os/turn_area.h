@@ -48,7 +48,7 @@ struct alignas(4096) TurnCell {
   std::atomic<MemoryAnswer> answer;
   std::atomic<uint32_t> ended;  // its process is gone
 
-  // ---- of the area, in nobody's cell
+  // ---- of the area, in the first cell
   // `deja replay` brings ranks in and out. Otherwise it does not answer.
   std::atomic<uint32_t> schedules;
   // All wait, and each of those that were out has had a turn, of which nothing has come.

@@ -17,20 +17,23 @@
 #include <csignal>
 #include <cstdint>
 
+#include "common/runtime/errno_keeper.h"
+
 namespace deja {
 
 // Which threads sleep on a word: those of this process, or of every process that has it mapped.
 enum class FutexScope { kProcess, kShared };
 
-// Sleeps while `word` is `expected`, at most `timeout_ns`. May return early. Leaves errno alone.
-inline void FutexWaitNs(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns,
+// Sleeps while `word` is `expected`, at most `timeout_ns`. May return early. False: a signal of
+// this thread ended it. No cancellation point. Leaves errno alone.
+inline bool FutexWaitNs(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns,
                         FutexScope scope) {
-  const int saved = errno;
+  const ErrnoKeeper keep;
   const timespec timeout = {static_cast<time_t>(timeout_ns / 1000000000),
                             static_cast<long>(timeout_ns % 1000000000)};
-  syscall(SYS_futex, &word, scope == FutexScope::kShared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE,
-          expected, &timeout, nullptr, 0);
-  errno = saved;
+  return syscall(SYS_futex, &word, scope == FutexScope::kShared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE,
+                 expected, &timeout, nullptr, 0) == 0 ||
+         errno != EINTR;
 }
 
 inline void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t timeout_ms,
@@ -41,10 +44,9 @@ inline void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t t
 // Wakes up to `threads` of those that sleep. Leaves errno alone.
 inline void FutexWake(std::atomic<uint32_t>& word, int threads,
                       FutexScope scope = FutexScope::kProcess) {
-  const int saved = errno;
+  const ErrnoKeeper keep;
   syscall(SYS_futex, &word, scope == FutexScope::kShared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, threads,
           nullptr, nullptr, 0);
-  errno = saved;
 }
 
 // A mutex of one word. Any thread; not recursive, not for signal handlers. Has no errors.
@@ -83,7 +85,7 @@ class ScopedSignalBlock {
     had_xfsz_ = XfszPending();
   }
   ~ScopedSignalBlock() {
-    const int saved_errno = errno;
+    const ErrnoKeeper keep;
     if (!had_xfsz_ && XfszPending()) {
       sigset_t set;
       sigemptyset(&set);
@@ -92,7 +94,6 @@ class ScopedSignalBlock {
       (void)sigtimedwait(&set, nullptr, &now);
     }
     pthread_sigmask(SIG_SETMASK, &saved_, nullptr);
-    errno = saved_errno;
   }
   ScopedSignalBlock(const ScopedSignalBlock&) = delete;
   ScopedSignalBlock& operator=(const ScopedSignalBlock&) = delete;

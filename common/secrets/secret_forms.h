@@ -17,10 +17,10 @@ struct FoundForm {
   std::string_view rule;  // empty: nothing was found
 };
 
-// The first token at or behind `from`.
+// The first token at or after `from`.
 FoundForm FindSecretForm(std::string_view text, size_t from);
 
-// The rule by which `value` is secret since it stands behind `name`, which names a service. Empty:
+// The rule by which `value` is secret since it stands after `name`, which names a service. Empty:
 // none.
 std::string_view FindSecretFormOf(std::string_view name, std::string_view value);
 

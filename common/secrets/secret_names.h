@@ -19,7 +19,7 @@ enum class NameSays : uint8_t {
 // Judges a name of a variable, option or key by its words.
 NameSays WhatNameSays(std::string_view name);
 
-// True if `value` behind `name` is a secret by the name.
+// True if `value` after `name` is a secret by the name.
 bool IsSecretByName(std::string_view name, std::string_view value);
 
 // `name` is a user who logs in, so a value USER:PASSWORD has a password.

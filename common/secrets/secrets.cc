@@ -156,7 +156,7 @@ size_t PasswordOfLogin(std::string_view text) {
   return rest.size() >= kShortest && mixed && one_word ? begin : 0;
 }
 
-// Behind -p: what is no number, path or plain word (ports, folders, partitions).
+// After -p: what is no number, path or plain word (ports, folders, partitions).
 bool IsPasswordOption(std::string_view option, std::string_view value) {
   constexpr size_t kShortest = 4;
   if (option != "-p" || value.size() < kShortest) return false;

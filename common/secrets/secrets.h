@@ -42,7 +42,7 @@ class SecretRule {
   // passwords in URLs, and tokens of a known form.
   std::string_view MaskText(std::span<char> text) const;
 
-  // Masks texts and bytes behind a secret name where both have their length in front, as in pickles
+  // Masks texts and bytes after a secret name where both have their length in front, as in pickles
   // and MessagePack. The lengths stay.
   std::string_view MaskCounted(std::span<char> bytes) const;
 

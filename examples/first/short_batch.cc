@@ -1,5 +1,5 @@
 // A data-parallel fit of a mean. The last batch of one rank is shorter than the others, and what
-// lies behind its rows was never written.
+// follows its rows was never written.
 #include <nccl.h>
 #include <unistd.h>
 

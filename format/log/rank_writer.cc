@@ -174,7 +174,7 @@ void RankWriter::CloseInChild() {
 }
 
 // The header is known only when the process becomes a rank. A file that was begun before is copied
-// frame by frame behind it. `moved` receives where each frame was and is.
+// frame by frame after it. `moved` receives where each frame was and is.
 Status RankWriter::Rewrite(const char* name, const TraceHeader& header,
                            std::unique_ptr<FrameWriter>& writer, ProcessFile*& raw,
                            std::map<uint64_t, uint64_t>& moved) {

@@ -58,7 +58,7 @@ struct PartialPayload {
 
   // Adds a piece: `size` bytes from `offset` of the payload, in the frame at `frame` of its file.
   void Add(uint64_t offset, uint64_t size, uint64_t frame);
-  // The first byte from `offset` on that is not there, and how many of those behind it neither.
+  // The first byte from `offset` on that is not there, and how many of those after it neither.
   [[nodiscard]] std::pair<uint64_t, uint64_t> Gap(uint64_t offset) const;
   [[nodiscard]] bool IsWhole() const;
   // What an index says about it.
@@ -73,7 +73,7 @@ struct SegmentFile {
   std::map<Hash128, PartialPayload> partial;
   uint64_t end = 0;          // where the last whole frame ends
   uint64_t index_bytes = 0;  // about, of what an index says about it
-  bool finished = false;     // with a footer behind it
+  bool finished = false;     // with a footer after it
   bool has_chunks = false;   // perhaps of payloads that are not listed here
   uint64_t ended_ns = 0;     // when the next one began
   // Some payloads of an older one came too late for that: what refers to them names that one.
@@ -107,10 +107,10 @@ class RankWriter {
   // Makes `folder`, which must not exist, with two files that have no header yet.
   static Result<std::unique_ptr<RankWriter>> Create(const std::string& folder,
                                                     const RankWriterOptions& options);
-  // Continues the files of `folder`; what is behind their last whole frames is cut off.
+  // Continues the files of `folder`; what follows their last whole frames is cut off.
   static Result<std::unique_ptr<RankWriter>> Continue(const std::string& folder, RankFiles files);
 
-  // Gives both files their header; what they have already is kept behind it.
+  // Gives both files their header; what they have already is kept after it.
   Status SetHeader(const TraceHeader& header);
   // The folder has been renamed.
   void Renamed(const std::string& folder);

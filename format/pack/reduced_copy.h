@@ -94,7 +94,7 @@ class ReducedCopy {
                  const std::function<void(PayloadInfo)>& done);
   Status GoBack(const std::vector<Undo>& undos);
   Status Finish(Part& part);
-  // Index, what was left out and footers behind what is in the files; `payloads` may be null.
+  // Index, what was left out and footers after what is in the files; `payloads` may be null.
   Status WriteEnd(const Part& part, const LeftOut& left_out, FrameWriter& events,
                   FrameWriter* payloads) const;
   // Bytes that WriteEnd would write: an entry for each chunk counted at its largest, or compressed

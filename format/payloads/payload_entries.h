@@ -64,7 +64,7 @@ class PayloadEntries {
     uint64_t size = 0;
     uint64_t frame = 0;
     uint32_t segment = 0;
-    uint32_t more = kNone;  // in more_: pieces behind the first
+    uint32_t more = kNone;  // in more_: pieces after the first
     bool indexed = false;
     bool has_piece = false;
     bool in_tail = false;

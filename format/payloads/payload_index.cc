@@ -67,7 +67,7 @@ bool PayloadIndex::Find(const Hash128& hash, Index& found) {
 }
 
 size_t PayloadIndex::BlockBehind(const Hash128& hash) const {
-  // The last block that begins with it or before: it may go on behind it.
+  // The last block that begins with it or before: it may go on after it.
   const auto at = std::upper_bound(
       blocks_.begin(), blocks_.end(), hash,
       [](const Hash128& wanted, const IndexBlock& block) { return wanted < block.first_hash; });

@@ -28,13 +28,13 @@ class PayloadIndex {
   static std::unique_ptr<PayloadIndex> Make(const ReadFile& file, std::vector<IndexBlock> blocks,
                                             uint64_t from, uint64_t to, size_t budget);
 
-  // Where the frame behind the last block begins; 0: that block is damaged.
+  // Where the frame after the last block begins; 0: that block is damaged.
   uint64_t End();
 
   // Adds what the index says of `hash`. False: a block in which it may be is damaged.
   bool Find(const Hash128& hash, Index& found);
   [[nodiscard]] size_t blocks() const { return blocks_.size(); }
-  // The first block that may have hashes behind `hash`.
+  // The first block that may have hashes after `hash`.
   [[nodiscard]] size_t BlockBehind(const Hash128& hash) const;
   // The next block may have this hash, too.
   [[nodiscard]] bool GoesOn(size_t block, const Hash128& hash) const {

@@ -152,7 +152,7 @@ bool PayloadTable::SomeSpilledAfter(std::optional<Hash128>& last, Some& some) co
   return true;
 }
 
-// What is in memory of hashes behind `last` up to `*end`, added to `some`, which is sorted.
+// What is in memory of hashes after `last` up to `*end`, added to `some`, which is sorted.
 void PayloadTable::AddEntriesUpTo(const Hash128* end, const std::optional<Hash128>& last,
                                   Some& some) const {
   SortEntries();

@@ -71,7 +71,7 @@ class PayloadTable {
   [[nodiscard]] std::optional<uint32_t> ElementSize(const Hash128& hash) const;
   // Complete ones, by hash.
   [[nodiscard]] std::vector<PayloadInfo> List() const;
-  // The same for tables of very many, some at a time: `list` is some of those behind `last` (at
+  // The same for tables of very many, some at a time: `list` is some of those after `last` (at
   // first: nothing), perhaps none. False at the end.
   bool ListAfter(std::optional<Hash128>& last, std::vector<PayloadInfo>& list) const;
   // Payloads that are here in part.
@@ -132,7 +132,7 @@ class PayloadTable {
   // These need a Reading. False: there is no such payload.
   bool Find(const Hash128& hash, Entry& entry) const;
   using Some = std::vector<std::pair<Hash128, Entry>>;
-  // Some of those behind `last`, complete or not; false at the end.
+  // Some of those after `last`, complete or not; false at the end.
   bool SomeAfter(std::optional<Hash128>& last, Some& some) const;
   enum class Answer { kSome, kEnd, kDamaged };
   Answer SomeIndexedAfter(std::optional<Hash128>& last, Some& some) const;

@@ -30,10 +30,10 @@ class PieceRows {
   Status Sort() { return rows_.Sort(); }
 
   [[nodiscard]] size_t size() const { return rows_.size(); }
-  // The payload whose rows begin at `at`; `at` is then behind them. Pieces that contradict the
+  // The payload whose rows begin at `at`; `at` is then after them. Pieces that contradict the
   // first one's size are left out. False: there is none, or it cannot be read.
   bool Next(size_t& at, Hash128& hash, PayloadEntry& entry) const;
-  // Where the rows of the first payload behind `hash` begin.
+  // Where the rows of the first payload after `hash` begin.
   [[nodiscard]] size_t Behind(const Hash128& hash) const;
   // Adds what is known of `hash`. False: there is nothing.
   bool Find(const Hash128& hash, PayloadEntry& entry) const;

@@ -176,7 +176,7 @@ DEJA_FOR_VBMI size_t JoinVectors(const std::array<const std::byte*, kMaxPlanes>&
   return done;
 }
 
-// What is left behind the vectors.
+// What is left after the vectors.
 template <typename U, bool kRotate>
 void SplitVbmi(const std::byte* in, size_t elements,
                const std::array<std::byte*, kMaxPlanes>& planes) {

@@ -11,7 +11,7 @@
 
 namespace deja::format::huffman {
 
-// Bits of one stream, lowest first; at most 63 before a Flush(). Needs eight bytes of room behind
+// Bits of one stream, lowest first; at most 63 before a Flush(). Needs eight bytes of room after
 // what is written.
 struct BitWriter {
   std::byte* at;

@@ -75,7 +75,7 @@ struct StreamReader {
     at += (63 - have) >> 3;
     count = have | 56;
   }
-  // The same where the stream ends. What comes behind it is never part of a code, unless the stream
+  // The same where the stream ends. What comes after it is never part of a code, unless the stream
   // is damaged; then it has used more than it had.
   void RefillAtEnd() {
     unsigned have = Count();
@@ -116,7 +116,7 @@ constexpr size_t kRoundBytes = 2 * 7;  // read at most
 constexpr size_t kRoundSymbols = kLookups * kMostSymbols + 1;
 static_assert(kLookups * kMaxLength <= 56);
 
-// How many rounds can neither read behind `readable` nor write behind the stream's output.
+// How many rounds can neither read after `readable` nor write after the stream's output.
 size_t SafeRounds(const StreamReader& stream, const std::byte* readable_end) {
   const auto bytes = static_cast<size_t>(readable_end - stream.in.data());
   const auto room = static_cast<size_t>(stream.out_end - stream.out);

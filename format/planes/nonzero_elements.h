@@ -15,7 +15,7 @@ constexpr size_t BitmapBytes(size_t elements) {
   return (elements + 7) / 8;
 }
 
-// What is written or read behind the last element that is meant, at most.
+// What is written or read after the last element that is meant, at most.
 inline constexpr size_t kNonzeroSlack = 64;
 
 // U: an unsigned integer of 1, 2, 4 or 8 bytes. Writes BitmapBytes(elements) bytes to `bitmap`, and

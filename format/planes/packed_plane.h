@@ -15,7 +15,7 @@
 
 namespace deja::format {
 
-// Which bytes have a code: `first` and those behind it, 2^bits - 1 of them.
+// Which bytes have a code: `first` and those after it, 2^bits - 1 of them.
 struct PackedRange {
   uint8_t first = 0;
   unsigned bits = 0;  // 1 to kMostPackedBits; 0: nothing is saved

@@ -45,7 +45,7 @@ class BatchList {
   [[nodiscard]] const BatchInfo& back() const { return (*this)[size() - 1]; }
 
   // What the batches from `batch` on are together, if a block begins with it: `end` is the one
-  // behind them. Null if none does, or all is in memory.
+  // after them. Null if none does, or all is in memory.
   const BatchBlock* BlockAt(size_t batch, size_t& end) const;
 
   using MayHold = std::function<bool(const BatchBlock&)>;

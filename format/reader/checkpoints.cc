@@ -61,7 +61,7 @@ void AddItem(const Event& event, Items& items) {
                                      item->opaque});
 }
 
-// The number of the first checkpoint that ends in or behind a batch, and that batch; nothing: there
+// The number of the first checkpoint that ends in or after a batch, and that batch; nothing: there
 // is none.
 std::optional<std::pair<uint64_t, size_t>> FirstFrom(const RankReader& reader, size_t batch,
                                                      size_t end) {
@@ -123,7 +123,7 @@ void CheckpointsBackwards::ReadBatch(size_t batch) {
     checkpoint.event.items = end->items;
     found.push_back(std::move(checkpoint));
   }
-  // Those behind a checkpoint of the same thread have all their items now: what stands before it is
+  // Those after a checkpoint of the same thread have all their items now: what stands before it is
   // the earlier one's.
   for (Found& later : found_)
     later.done |= std::any_of(found.begin(), found.end(), [&](const Found& earlier) {

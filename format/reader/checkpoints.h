@@ -72,7 +72,7 @@ class CheckpointsBackwards {
   std::vector<Found> found_;  // in their order; the last one is handed out next
 };
 
-// How many batches there are up to the one in which a step behind `step` begins, that one included;
+// How many batches there are up to the one in which a step after `step` begins, that one included;
 // nothing: steps do not go up, so that a checkpoint of an earlier step may be anywhere.
 std::optional<size_t> BatchesUpToStep(const RankReader& reader, uint64_t step);
 

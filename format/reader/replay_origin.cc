@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kFirstWord = "deja-replay-of";
 constexpr std::string_view kTrace = " trace=";  // the last one: a path may hold anything
 
-// The value behind `key`, up to the next space; empty: it is not there.
+// The value after `key`, up to the next space; empty: it is not there.
 std::string_view ValueOf(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
   if (at == std::string_view::npos) return {};

@@ -20,8 +20,8 @@
 
 #include "common/os/file.h"
 #include "common/os/folder_entries.h"
-#include "common/os/memory_cgroup.h"
-#include "common/os/process_identity.h"
+#include "common/process/memory_cgroup.h"
+#include "common/process/process_identity.h"
 #include "common/runtime/futex.h"
 #include "format/layout/folder_lock.h"
 #include "format/layout/payload_segments.h"

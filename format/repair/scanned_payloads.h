@@ -33,7 +33,7 @@ class ScannedPayloads {
   Status Settle() { return rows_.Sort(); }
 
   [[nodiscard]] size_t size() const { return rows_.size(); }
-  // The payload that begins at `at`, which is then behind it; false at the end.
+  // The payload that begins at `at`, which is then after it; false at the end.
   bool Next(size_t& at, Hash128& hash, BySegment& pieces) const;
   [[nodiscard]] BySegment Find(const Hash128& hash) const;
   // The newest segment that has all of it.

@@ -33,7 +33,7 @@ enum class ClockSource : uint8_t {
   kClock = 35,
   // No clocks: lock_reading.h.
   kLockOutcome = 48,
-  kLockTurn = 64,  // and those behind it
+  kLockTurn = 64,  // and those after it
 };
 inline constexpr size_t kClockSources = 36;  // that are clocks
 inline constexpr uint32_t kLockTurnSources = 64;

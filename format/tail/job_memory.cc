@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/futex.h"
 #include "common/runtime/own_mapping.h"
 #include "format/tail/tail.h"
@@ -34,7 +35,7 @@ void* Map(const std::string& path, size_t bytes, bool create) {
 
 void* MapJobMemory(const std::string& path, size_t bytes, uint64_t magic, bool create) {
   const ScopedSignalBlock no_signals;  // SIGXFSZ
-  const int saved = errno;
+  const ErrnoKeeper keep;
   void* base = Map(path, bytes, create);
   if (base != MAP_FAILED) {
     madvise(base, bytes, MADV_DONTFORK);
@@ -47,7 +48,6 @@ void* MapJobMemory(const std::string& path, size_t bytes, uint64_t magic, bool c
       base = MAP_FAILED;
     }
   }
-  errno = saved;
   return base == MAP_FAILED ? nullptr : base;
 }
 

@@ -142,7 +142,7 @@ PayloadArena::Room PayloadArena::Reserve(uint64_t wanted, BlockHeader*& block, u
     const uint64_t tail = header_.arena_tail.load(std::memory_order_acquire);
     const uint64_t begin = head % capacity_;
     const uint64_t room = capacity_ - (head - tail);
-    // A filler must fit behind the block unless the block ends where the arena does.
+    // A filler must fit after the block unless the block ends where the arena does.
     const uint64_t end = begin + need;
     const bool fits = end == capacity_ ? ready == capacity_ : end + sizeof(BlockHeader) <= ready;
     if (fits) {

@@ -13,7 +13,8 @@
 #include <cstring>
 
 #include "common/os/own_stat.h"
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/futex.h"
 #include "common/runtime/own_mapping.h"
 #include "format/tail/ring_producer.h"
@@ -162,7 +163,7 @@ void Tail::FillHeader(const TailOptions& options) {
   header.pid_namespace = self.pid_namespace;
   std::memcpy(header.boot_id, self.boot_id.data(), sizeof header.boot_id);
   RandomBytes(header.id, sizeof header.id);
-  // Last, and behind everything else: without it the file is no tail.
+  // Last, and after everything else: without it the file is no tail.
   uint64_t magic;
   std::memcpy(&magic, kTailMagic, sizeof magic);
   std::atomic_ref(*reinterpret_cast<uint64_t*>(header.magic))
@@ -197,7 +198,7 @@ bool Tail::FdIsOurs() const {
 }
 
 bool Tail::Prepare(uint64_t offset, uint64_t bytes) {
-  const int saved = errno;
+  const ErrnoKeeper keep;
   bool allocated = path_.empty();  // memory without a file cannot raise SIGBUS
   if (!allocated && FdIsOurs()) {
     int result;
@@ -205,10 +206,7 @@ bool Tail::Prepare(uint64_t offset, uint64_t bytes) {
       result = fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
     } while (result != 0 && errno == EINTR);
     allocated = result == 0;
-    if (!allocated && errno != EOPNOTSUPP && errno != ENOSYS) {
-      errno = saved;
-      return false;
-    }
+    if (!allocated && errno != EOPNOTSUPP && errno != ENOSYS) return false;
     if (!allocated) {
       // File systems without fallocate: what has been written once is there. The program may have
       // set a limit on file sizes meanwhile.
@@ -224,7 +222,6 @@ bool Tail::Prepare(uint64_t offset, uint64_t bytes) {
   // Maps the pages at once, which is cheaper than faults one by one; and where the descriptor is
   // lost this is what finds out whether there is room.
   const bool populated = madvise(base_ + offset, bytes, MADV_POPULATE_WRITE) == 0;
-  errno = saved;
   return allocated || populated;
 }
 

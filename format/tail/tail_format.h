@@ -3,7 +3,7 @@
 //
 // One file per process, `deja-<job id>-<pid>-<nonce>.tail`, sparse:
 //
-//   header page | ring directory | emergency slots | event rings, each behind a page | payload
+//   header page | ring directory | emergency slots | event rings, each after a page | payload
 //   arena
 //
 // Everything is little-endian and at the offsets that the header names. The process writes through

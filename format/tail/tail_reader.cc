@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "common/os/file.h"
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "format/tail/clock_run.h"
 #include "format/tail/raw_event.h"
 

@@ -19,7 +19,8 @@
 #include <vector>
 
 #include "common/os/folder_entries.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
+#include "common/runtime/errno_keeper.h"
 
 namespace deja::format {
 namespace {
@@ -183,14 +184,13 @@ void RunSignalThread() {
 }
 
 void NoteEndingSignal(int signal) {
-  const int saved = errno;
+  const ErrnoKeeper keep;
   if (getpid() == g_watched_process) {
     const auto byte = static_cast<unsigned char>(signal);
     [[maybe_unused]] const ssize_t ignored = write(g_signal_pipe[1], &byte, 1);
   } else {  // a child before its exec
     _exit(128 + signal);
   }
-  errno = saved;
 }
 
 // Once a process, a forked one too: what its parent has is not its own. Holds the mutex.

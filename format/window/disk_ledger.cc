@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
 #include "common/runtime/futex.h"
 #include "format/tail/job_memory.h"
 #include "format/tail/tail.h"
@@ -44,7 +44,7 @@ struct DiskLedger::Layout {
   std::atomic<uint64_t> children;  // bytes of all that there were
   std::atomic<uint64_t> left;      // bytes of ranks that are gone
   std::atomic<uint64_t> earlier;   // of these, of ranks that have come again
-  std::atomic<uint64_t> used;      // slots behind this one never were
+  std::atomic<uint64_t> used;      // slots after this one never were
   Slot slots[kSlots];
 };
 

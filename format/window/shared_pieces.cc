@@ -9,7 +9,8 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "common/os/process_identity.h"
+#include "common/process/process_identity.h"
+#include "common/runtime/errno_keeper.h"
 #include "format/tail/job_memory.h"
 #include "format/tail/tail.h"
 
@@ -132,7 +133,7 @@ void SharedPieces::Release(const Hash128& hash, uint64_t piece, uint64_t key) {
 }
 
 SharedPieces::Claimed SharedPieces::Await(const Hash128& hash, uint64_t piece, uint64_t key) {
-  const int saved = errno;
+  const ErrnoKeeper keep;
   Claimed claimed = Claim(hash, piece, key);
   for (int i = 0; claimed == Claimed::kElsewhere && i < kYields; ++i) {
     sched_yield();
@@ -143,7 +144,6 @@ SharedPieces::Claimed SharedPieces::Await(const Hash128& hash, uint64_t piece, u
     syscall(SYS_nanosleep, &nap, nullptr);
     claimed = Claim(hash, piece, key);
   }
-  errno = saved;
   return claimed;
 }
 

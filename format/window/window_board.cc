@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "common/runtime/errno_keeper.h"
 #include "format/tail/job_memory.h"
 #include "format/tail/tail.h"
 
@@ -23,10 +24,8 @@ bool Raise(std::atomic<T>& word, T value) {
 }
 
 bool IsGone(uint32_t pid) {
-  const int saved = errno;
-  const bool gone = kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-  errno = saved;
-  return gone;
+  const ErrnoKeeper keep;
+  return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
 }
 
 }  // namespace

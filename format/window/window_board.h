@@ -84,7 +84,7 @@ class WindowBoard {
   struct Member {
     std::atomic<uint32_t> pid;    // 0: free
     std::atomic<uint32_t> first;  // its window
-    std::atomic<uint32_t> end;    // behind the last segment of it; 0: it goes on
+    std::atomic<uint32_t> end;    // after the last segment of it; 0: it goes on
     std::atomic<uint32_t> name;
   };
   [[nodiscard]] bool HasBegun(uint32_t member) const {

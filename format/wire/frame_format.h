@@ -41,7 +41,7 @@ enum class FrameType : uint8_t {
   kFooter = 5,        // Footer
   kEnd = 6,           // 8 bytes: file offset of the footer frame; the last frame of a finished file
   kLeftOut = 7,       // LeftOut: of a copy that is smaller on purpose
-  kPrediction = 8,    // Prediction: what predicted chunks behind it are differences to
+  kPrediction = 8,    // Prediction: what predicted chunks after it are differences to
 };
 
 enum class FrameCodec : uint8_t { kNone = 0, kZstd = 1 };

@@ -24,7 +24,7 @@ namespace deja::format {
 enum class FrameOutcome {
   kRecord,    // a frame; its type may be one that this version does not know
   kCleanEnd,  // the file is finished: it ends with a footer
-  kTornTail,  // the file stops here; `size` bytes behind the last whole frame could not be used
+  kTornTail,  // the file stops here; `size` bytes after the last whole frame could not be used
   kCorrupt,   // `size` bytes were skipped; call Next() again
 };
 
@@ -41,7 +41,7 @@ class FrameReader {
   explicit FrameReader(const ReadFile& file);
 
   // Checks the magic. kForeign: not a file of a trace; kUnsupportedVersion: of a newer Deja;
-  // kTruncated: the file ends inside the magic. Next() starts behind it.
+  // kTruncated: the file ends inside the magic. Next() starts after it.
   Status CheckMagic();
 
   // The next frame; `payload` receives its decoded payload. End frames are checked and not handed

@@ -47,7 +47,7 @@ class FrameWriter {
   // where they are.
   Status WriteIndex(const Index& index, Footer& footer);
   Status WriteIndex(const std::vector<BatchInfo>& batches, IndexElements& elements, Footer& footer);
-  // Footer and end frame: what makes a file finished. May be written again behind older ones.
+  // Footer and end frame: what makes a file finished. May be written again after older ones.
   Status WriteFooter(const Footer& footer);
 
   // Waits until the file is on the disk. A first failure stays.

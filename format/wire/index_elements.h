@@ -10,7 +10,7 @@
 
 namespace deja::format {
 
-// One of the two; neither behind the last. Lives until the next one is asked for.
+// One of the two; neither after the last. Lives until the next one is asked for.
 struct IndexElement {
   const PayloadInfo* payload = nullptr;
   const PayloadPieces* pieces = nullptr;

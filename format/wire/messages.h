@@ -189,7 +189,7 @@ struct Snapshot {
   uint64_t checkpoint = 0;  // Checkpoint.number of the one that it is an item of
 };
 
-// Behind the items of a checkpoint, on the same thread: the checkpoint is whole.
+// After the items of a checkpoint, on the same thread: the checkpoint is whole.
 struct Checkpoint {
   uint64_t number = 0;  // of the rank's checkpoints, from 1
   uint64_t step = 0;    // with which a replay goes on from here

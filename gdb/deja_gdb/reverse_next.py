@@ -167,7 +167,7 @@ def go_before(at, place):
 
 
 def follow(at, place, lines, most):
-    """The lines that the thread passes on its way from here, behind the place, to the position; and addresses that it
+    """The lines that the thread passes on its way from here, after the place, to the position; and addresses that it
     passes more than `most` times, on which nothing more is said."""
     position = at.position
     trail = Trail(at.heights)

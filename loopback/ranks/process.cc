@@ -13,7 +13,8 @@
 #include <climits>
 #include <cstring>
 
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
+#include "common/runtime/clock_ns.h"
 #include "common/runtime/futex.h"
 
 namespace deja::loopback {
@@ -55,9 +56,7 @@ void RandomBytes(void* out, size_t bytes) {
 }
 
 uint64_t MonotonicNanos() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+  return ClockNs(CLOCK_MONOTONIC);
 }
 
 ProcessId ThisProcess() {

@@ -70,7 +70,7 @@ const char* MeetingFolder() {
   return folder;
 }
 
-// The address of a key: text behind a zero byte, which is an abstract address, or behind the
+// The address of a key: text after a zero byte, which is an abstract address, or after the
 // meeting folder. Returns the address's length.
 socklen_t AddressOf(const char* what, const Key& key, sockaddr_un* address) {
   *address = {};

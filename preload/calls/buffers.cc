@@ -54,16 +54,6 @@ BufferUse Describe(const api::ApiInfo& info, const uint64_t* args, int arg, int 
 
 }  // namespace
 
-bool IsInputRole(api::Role role) {
-  return role == api::Role::kIn || role == api::Role::kInN || role == api::Role::kInRoot ||
-         role == api::Role::kInNRoot || role == api::Role::kInRootOut;
-}
-
-bool IsOutputRole(api::Role role) {
-  return role == api::Role::kOut || role == api::Role::kOutN || role == api::Role::kOutRoot ||
-         role == api::Role::kOutNRoot || role == api::Role::kInRootOut;
-}
-
 uint64_t BufferElements(const api::ApiInfo& info, const uint64_t* args, api::Role role, int nranks,
                         int rank) {
   int count_arg = info.Find(api::Role::kCount);

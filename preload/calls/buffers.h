@@ -24,10 +24,6 @@ struct BufferUse {
   [[nodiscard]] bool empty() const { return bytes == 0; }
 };
 
-// True for roles whose memory the call reads (writes) on at least one rank.
-bool IsInputRole(api::Role role);
-bool IsOutputRole(api::Role role);
-
 // Elements of the buffer in parameter `role`, as seen by rank `rank` of `nranks`; 0 if this rank
 // does not use it. kInRootOut counts as used by every rank, since each writes it.
 uint64_t BufferElements(const api::ApiInfo& info, const uint64_t* args, api::Role role, int nranks,

@@ -9,10 +9,21 @@
 #define DEJA_PRELOAD_CALLS_CONNECTIONS_H_
 
 #include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <span>
 
 #include "preload/engine/fd_table.h"
 
 namespace deja::preload {
+
+// Bytes of the program's memory that a transfer reads or writes, of all pieces together.
+inline size_t SizeOf(std::span<const iovec> pieces) {
+  size_t size = 0;
+  for (const iovec& piece : pieces) size += piece.iov_len;
+  return size;
+}
 
 class ConnectionObject : public FdObject {
  public:

@@ -116,7 +116,7 @@ class CudaDevice final : public Device {
   // A copy with an event of `context` and a buffer; null when there is none.
   Copy* Take(CUcontext context, uint64_t bytes);
   void GiveBack(Copy* copy);
-  // Records the event behind the copy and hands it to the thread. False: no event could be
+  // Records the event after the copy and hands it to the thread. False: no event could be
   // recorded.
   bool Send(Copy* copy, CUstream stream);
   void Queue(Copy* copy);

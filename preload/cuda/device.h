@@ -110,7 +110,7 @@ class Device {
   virtual void TakeWhatCame(uint32_t limit_ms) = 0;
 
   // A gate that is closed, for good in the process; null if there can be none. What is enqueued on
-  // a stream behind Hold waits until the gate is opened. Hold is kFailed if the driver refuses.
+  // a stream after Hold waits until the gate is opened. Hold is kFailed if the driver refuses.
   virtual Gate* NewGate() = 0;
   virtual DeviceAnswer Hold(uint64_t stream, Gate& gate) = 0;
 

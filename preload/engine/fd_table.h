@@ -52,7 +52,7 @@ class FdObject {
   virtual void OnRead(Transfer& transfer) { transfer.Real(); }
   virtual void OnWrite(Transfer& transfer) { transfer.Real(); }
   // Kind::kFile: the program has read `size` bytes, which stand at `offset` of the file (-1: where
-  // the descriptor stood; the size may be 0 then), and `more` bytes of the same read behind them.
+  // the descriptor stood; the size may be 0 then), and `more` bytes of the same read after them.
   // Returns where they end; -1: not known. Within the guard.
   virtual int64_t AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) {
     (void)fd, (void)data, (void)size, (void)offset, (void)more;

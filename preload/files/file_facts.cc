@@ -17,7 +17,7 @@ timespec TimeOf(int64_t ns) {
   return {(ns - rest) / kSecond, rest};
 }
 
-// Takes a number, and the space behind it, from the front of `text`.
+// Takes a number, and the space after it, from the front of `text`.
 template <typename T>
 bool Take(std::string_view& text, T& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -9,7 +9,7 @@ constexpr size_t kCounterAt = 64;
 constexpr size_t kSlots = 4096;
 constexpr uintptr_t kFree = 0;
 constexpr uintptr_t kTaken = 1;    // is being filled in
-constexpr uintptr_t kRemoved = 2;  // was an entry: what comes behind it may be looked for
+constexpr uintptr_t kRemoved = 2;  // was an entry: what comes after it may be looked for
 
 struct Slot {
   std::atomic<uintptr_t> address{kFree};

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdio>
 
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 #include "preload/process/guard.h"
 
 namespace deja::preload {

@@ -32,7 +32,7 @@ StackId CaptureStack(StackSink& sink);
 
 // Frames from the point where a signal interrupted the program; frame 0 is the faulting pc itself.
 void CaptureStackInSignal(void* ucontext, Frames& frames);
-// Those of Python behind them, where the interpreter is on this thread (python_stack.h). It reads
+// Those of Python after them, where the interpreter is on this thread (python_stack.h). It reads
 // the interpreter's memory, which may be damaged: for WithoutFault (fault_escape.h).
 void AddPythonFramesInSignal(Frames& frames);
 

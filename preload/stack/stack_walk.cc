@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/stack/frame_rules.h"
 #include "preload/stack/modules.h"
 
@@ -70,11 +71,9 @@ class StackMemory {
   // The kernel copies the set before it finds out that `how` is nonsense.
   static bool Readable(uint64_t address) {
     if (address < 4096 || (address & 7) != 0) return false;
-    int saved = errno;
+    const ErrnoKeeper keep;
     long rc = syscall(SYS_rt_sigprocmask, ~0L, address, nullptr, 8);
-    bool readable = rc == 0 || errno != EFAULT;
-    errno = saved;
-    return readable;
+    return rc == 0 || errno != EFAULT;
   }
   [[nodiscard]] bool IsKnown(uint64_t address) const {
     return address >= low_ && address + 8 <= high_;

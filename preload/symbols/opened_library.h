@@ -18,7 +18,7 @@ class OpenedLibrary {
   // opened.
   constexpr explicit OpenedLibrary(std::span<const char* const> files) : files_(files) {}
 
-  // What is called `name` in the global scope behind us, or in the library; null: nothing.
+  // What is called `name` in the global scope after us, or in the library; null: nothing.
   void* Find(const char* name);
   // The program has looked `name` up through `handle` by itself. What it found is the library from
   // now on, unless there is one.

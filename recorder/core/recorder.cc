@@ -15,7 +15,7 @@ Recording* Recorder::MakeActive() {
     }
     if (state == kOff) return nullptr;
     if (state == kNew && state_.compare_exchange_strong(state, kBeingMade)) break;
-    sched_yield();  // another thread makes it: nothing of this one's may be missed
+    sched_yield();  // another thread makes it, and this thread's events belong into it
   }
   const ErrnoKeeper keep;
   StartEventClock();

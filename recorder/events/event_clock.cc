@@ -17,7 +17,7 @@ constinit ClockLine g_clock_line;
 namespace {
 
 constexpr uint64_t kSecond = 1000000000;
-// The first line needs so much time between two comparisons.
+// Time between the two comparisons of the first line.
 constexpr uint64_t kFirstSpan = kSecond / 20;
 constexpr int kShift = 32;
 

@@ -16,6 +16,7 @@
 
 #include "common/os/cpu.h"
 #include "common/own_variable_names.h"
+#include "common/runtime/clock_ns.h"
 #include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
@@ -121,12 +122,6 @@ std::string UserName(uid_t uid) {
   return number;
 }
 
-uint64_t NowNs(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
-}
-
 // glibc (2.36) has ended GLIBC_TUNABLES at its colons, in the memory that /proc/self/environ shows;
 // `environ` has a copy of the whole.
 void RestoreColons(char* environment, size_t size) {
@@ -169,8 +164,8 @@ void ProcessFacts::RawFile::Forget() {
 }
 
 void ProcessFacts::Begin() {
-  start_wall_ns_ = NowNs(CLOCK_REALTIME);
-  start_mono_ns_ = NowNs(CLOCK_MONOTONIC);
+  start_wall_ns_ = ClockNs(CLOCK_REALTIME);
+  start_mono_ns_ = ClockNs(CLOCK_MONOTONIC);
   pid_ = static_cast<uint32_t>(getpid());
   parent_pid_ = static_cast<uint32_t>(getppid());
   umask_ = UmaskPlusOne();

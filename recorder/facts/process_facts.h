@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/os/memory_cgroup.h"
+#include "common/process/memory_cgroup.h"
 #include "common/secrets/secrets.h"
 #include "format/wire/messages.h"
 

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "digest/digest.h"
 #include "preload/files/machine_files.h"
 #include "preload/process/threads.h"
@@ -170,7 +171,7 @@ const char* MachineRecorder::Map(Recording& rec, int dirfd, const char* path, Fi
   const preload::MachineFile* file = name.empty() ? nullptr : preload::FindMachineFile(name);
   if (file == nullptr) return path;
 
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   Answer answer;
   answer.data = static_cast<char*>(MapZeroed(kMostContent));
   if (answer.data == nullptr) return path;
@@ -190,7 +191,6 @@ const char* MachineRecorder::Map(Recording& rec, int dirfd, const char* path, Fi
       mapped = LendCopy(answer, path, buffer);
   }
   munmap(answer.data, kMostContent);
-  errno = saved_errno;
   return mapped;
 }
 

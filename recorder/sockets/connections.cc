@@ -127,7 +127,7 @@ void Track(int fd) {
 
 }  // namespace
 
-Within::Within() : saved_errno_(errno) {
+Within::Within() {
   // Before the guard: within it no engine is made.
   recording_ = g_find_recording != nullptr ? g_find_recording() : nullptr;
   ++preload::t_guard_depth;
@@ -135,7 +135,6 @@ Within::Within() : saved_errno_(errno) {
 
 Within::~Within() {
   --preload::t_guard_depth;
-  errno = saved_errno_;
 }
 
 preload::ConnectionLayer& RecordConnections(Recording* (*find_recording)()) {

@@ -11,6 +11,7 @@
 #ifndef DEJA_RECORDER_SOCKETS_CONNECTIONS_H_
 #define DEJA_RECORDER_SOCKETS_CONNECTIONS_H_
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/calls/connections.h"
 
 namespace deja::preload {
@@ -33,7 +34,7 @@ class Within {
   [[nodiscard]] Recording* recording() const { return recording_; }
 
  private:
-  const int saved_errno_;
+  const ErrnoKeeper keep_;
   Recording* recording_;
 };
 

@@ -87,12 +87,6 @@ class Gathered {
   std::byte small_[kMaxInlineBytes];
 };
 
-size_t SizeOf(std::span<const iovec> pieces) {
-  size_t size = 0;
-  for (const iovec& piece : pieces) size += piece.iov_len;
-  return size;
-}
-
 void AskName(int fd, bool of_peer, SocketAddress& address) {
   socklen_t size = sizeof address.bytes;
   address.size = 0;
@@ -273,9 +267,9 @@ void RecordedConnection::WriteReceived(Recording& rec, const Transfer& transfer,
   event.error = static_cast<uint32_t>(error);
   event.sent_before = sent_.load(std::memory_order_relaxed);
   // MSG_TRUNC makes the result larger than what is there.
-  const size_t size = transfer.result <= 0
-                          ? 0
-                          : std::min(static_cast<size_t>(transfer.result), SizeOf(transfer.pieces));
+  const size_t size = transfer.result <= 0 ? 0
+                                           : std::min(static_cast<size_t>(transfer.result),
+                                                      preload::SizeOf(transfer.pieces));
   Gathered gathered(transfer.pieces, size);
   std::span<const std::byte> bytes = gathered.bytes();
   if (!bytes.empty() && MayBeHead(bytes)) {
@@ -316,7 +310,7 @@ void RecordedConnection::OnRead(Transfer& transfer) {
   const int error = transfer.result < 0 ? errno : 0;
   if (own_ || IsTiming(error) || (transfer.flags & MSG_ERRQUEUE) != 0) return;
   if (nowhere_ && !IsDatagrams()) return;
-  if (transfer.result == 0 && SizeOf(transfer.pieces) == 0 && !IsDatagrams()) return;
+  if (transfer.result == 0 && preload::SizeOf(transfer.pieces) == 0 && !IsDatagrams()) return;
   const Within within;
   Recording* rec = within.recording();
   if (rec == nullptr || !Announce(*rec)) return;

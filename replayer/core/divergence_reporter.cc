@@ -1,7 +1,7 @@
 #include "replayer/core/divergence_reporter.h"
 
 #include "preload/process/threads.h"
-#include "replayer/core/end_process.h"
+#include "replayer/process/end_process.h"
 #include "replayer/report/live_stack.h"
 #include "replayer/report/position.h"
 #include "replayer/report/program_output.h"

@@ -1,18 +1,20 @@
 #include "replayer/core/ending.h"
 
-#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <csignal>
 #include <ctime>
 #include <span>
 
+#include "common/runtime/clock_ns.h"
+#include "common/runtime/futex.h"
 #include "preload/process/guard.h"
-#include "replayer/core/end_process.h"
-#include "replayer/core/own_thread.h"
+#include "replayer/process/end_process.h"
+#include "replayer/process/own_thread.h"
 #include "replayer/report/live_stack.h"
 #include "replayer/report/live_trace.h"
 #include "replayer/turns/turns.h"
@@ -21,6 +23,7 @@ namespace deja::replayer {
 namespace {
 
 constexpr uint64_t kTickNs = 20'000'000;
+constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
 constexpr uint64_t kQuietNs = 100'000'000;       // nothing moves for so long: the end is reached
 constexpr uint64_t kPatienceNs = 2'000'000'000;  // or so long after the last recorded event
 constexpr uint64_t kStallNs = 5'000'000'000;     // nothing moves, and something is still to come
@@ -34,16 +37,9 @@ std::atomic<bool> g_exit_reported{false};
 std::atomic<uint32_t> g_parked{0};
 std::atomic<uint32_t> g_show_end{0};  // 1: a parked thread shall stop in gdb; a futex word
 
-uint64_t Now(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-// Raw: std's waits are cancellation points, and the call that a parked thread stands in is none.
+// std's waits are cancellation points, and the call that a parked thread stands in is none.
 void WaitOn(std::atomic<uint32_t>& word, uint32_t value, uint64_t ns) {
-  timespec timeout{static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, ns == 0 ? nullptr : &timeout, nullptr, 0);
+  FutexWaitNs(word, value, ns, FutexScope::kProcess);
 }
 
 // Whether the program does anything, calls that reach the engine or CPU time; or is kept from it by
@@ -53,9 +49,9 @@ class Motion {
   explicit Motion(Session& session) : session_(session) { Sample(); }
 
   void Sample() {
-    const uint64_t wall = Now(CLOCK_MONOTONIC);
-    const uint64_t own = Now(CLOCK_THREAD_CPUTIME_ID);
-    const uint64_t cpu = Now(CLOCK_PROCESS_CPUTIME_ID) - own - session_.payloads().CpuNs();
+    const uint64_t wall = ClockNs(CLOCK_MONOTONIC);
+    const uint64_t own = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+    const uint64_t cpu = ClockNs(CLOCK_PROCESS_CPUTIME_ID) - own - session_.payloads().CpuNs();
     const uint64_t events = session_.progress().activity();
     const bool busy = cpu > cpu_ && wall > wall_ && (cpu - cpu_) * 20 > wall - wall_;
     const Turns* turns = Turns::OfRank();
@@ -124,7 +120,7 @@ std::span<const ParkedPart> ListParked(ParkedThreads& out) {
   if (deja_replay_state.watched != 0 && g_parked.load() != 0) {
     // gdb shall show a thread of the program; that one ends the process afterwards.
     g_show_end.store(1);
-    syscall(SYS_futex, &g_show_end, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+    FutexWake(g_show_end, INT_MAX);
     for (;;) pause();
   }
   if (deja_replay_state.watched != 0) {
@@ -243,7 +239,7 @@ void Park(Session& session, ThreadState& thread, std::string_view api, uint32_t 
     End(session, "reached",
         std::string("the recorded process died inside this call: ") + deja_replay_state.end_text);
   StartWatching(session);
-  while (g_show_end.load() == 0) WaitOn(g_show_end, 0, 0);
+  while (g_show_end.load() == 0) WaitOn(g_show_end, 0, kHourNs);
   session.stops().Stop(thread, kDejaStopEnd, "the end of the recording", {},
                        entered != nullptr ? entered->stack : 0);
   EndProcess(0);

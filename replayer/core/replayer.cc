@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "preload/process/process_name.h"
-#include "replayer/core/claim.h"
+#include "replayer/process/claim.h"
 
 namespace deja::replayer {
 

@@ -14,8 +14,8 @@
 #include "api/nccl_table.h"
 #include "format/reader/replay_origin.h"
 #include "preload/process/threads.h"
-#include "replayer/core/end_process.h"
 #include "replayer/core/ending.h"
+#include "replayer/process/end_process.h"
 #include "replayer/report/program_output.h"
 
 namespace deja::replayer {

@@ -109,9 +109,11 @@ const char* FileReplayer::MapPath(int dirfd, const char* path, preload::FileUse 
   // A link in the overlay may lead to what is not there.
   const bool follows = use == preload::FileUse::kRead || use == preload::FileUse::kLook ||
                        use == preload::FileUse::kResolve || use == preload::FileUse::kWrite;
-  const int saved_errno = errno;
-  const std::string target = follows ? OwnLinkTarget(dirfd, path) : std::string();
-  errno = saved_errno;
+  std::string target;
+  if (follows) {
+    const ErrnoKeeper keep;
+    target = OwnLinkTarget(dirfd, path);
+  }
   if (target.empty()) return MapFollowed(dirfd, path, use, buffer);
   char end[PATH_MAX];
   if (target.size() >= std::min(sizeof end, buffer.size())) return path;
@@ -147,13 +149,14 @@ const char* FileReplayer::MapUnrecorded(int dirfd, const char* path, preload::Fi
   size = UnmapMachinePath(replayer_.scratch, name, size);
   if (size == place.size()) return overlay_.Map(dirfd, path, use, buffer);
   name[size] = '\0';
-  const int saved_errno = errno;
-  const std::string folder = place.substr(0, place.rfind('/'));
   const bool reads = use == preload::FileUse::kRead || use == preload::FileUse::kLook;
-  if (!reads && access(folder.c_str(), F_OK) == 0)
-    overlay_.Seed(std::string(name, size).substr(0, std::string_view(name, size).rfind('/')),
-                  nullptr);
-  errno = saved_errno;
+  if (!reads) {
+    const ErrnoKeeper keep;
+    const std::string folder = place.substr(0, place.rfind('/'));
+    if (access(folder.c_str(), F_OK) == 0)
+      overlay_.Seed(std::string(name, size).substr(0, std::string_view(name, size).rfind('/')),
+                    nullptr);
+  }
   const char* mapped = overlay_.Map(AT_FDCWD, name, use, buffer);
   return mapped == name ? path : mapped;
 }

@@ -7,7 +7,6 @@
 #include "digest/digest.h"
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
-#include "replayer/core/end_process.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/core/session.h"
@@ -16,6 +15,7 @@
 #include "replayer/fold/mirror.h"
 #include "replayer/nccl/nccl_serve.h"
 #include "replayer/nccl/operation_bytes.h"
+#include "replayer/process/end_process.h"
 #include "replayer/report/live_trace.h"
 #include "replayer/turns/turns.h"
 

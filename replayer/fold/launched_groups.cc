@@ -8,12 +8,12 @@
 #include "digest/digest.h"
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
-#include "replayer/core/end_process.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
 #include "replayer/fold/mirror.h"
 #include "replayer/nccl/captured_calls.h"
 #include "replayer/nccl/operation_bytes.h"
+#include "replayer/process/end_process.h"
 
 namespace deja::replayer {
 namespace {

@@ -25,7 +25,7 @@ class Mirror {
     const auto begin = reinterpret_cast<uintptr_t>(use.data);
     parts_.push_back({begin, begin + use.bytes, {}});
   }
-  // Behind the last Add.
+  // After the last Add.
   void Make() {
     std::sort(parts_.begin(), parts_.end(),
               [](const Part& a, const Part& b) { return a.begin < b.begin; });

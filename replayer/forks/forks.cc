@@ -14,6 +14,7 @@
 #include <iterator>
 
 #include "common/env_vars.h"
+#include "common/runtime/clock_ns.h"
 #include "common/runtime/errno_keeper.h"
 #include "preload/process/own_variables.h"
 #include "replayer/core/stops.h"
@@ -29,12 +30,6 @@ constexpr uint64_t kFree = 64;   // images that are made whatever they cost
 constexpr uint64_t kShare = 20;  // and then one when the last one's cost is 1/20 of the time since
 constexpr char kName[] = "deja-image";  // gdb/deja_gdb/images.py looks for it
 constexpr size_t kNameSize = 16;
-
-uint64_t Now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 pid_t Parent() {
   return static_cast<pid_t>(syscall(SYS_getppid));
@@ -66,7 +61,7 @@ bool Forks::IsDue(uint64_t place, bool wanted) const {
   // Closer and closer before the goal: from there one goes back in small steps.
   uint64_t goal = 0;
   if (is_step && Goal(goal) && goal >= place >> 1 && IsPowerOfTwo(goal - (place >> 1))) return true;
-  return made_ < kFree || Now() - last_ns_ >= kShare * cost_ns_;
+  return made_ < kFree || ClockNs(CLOCK_MONOTONIC) - last_ns_ >= kShare * cost_ns_;
 }
 
 Reason Forks::Prepare() {
@@ -124,7 +119,7 @@ void Forks::Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, b
   if ((place & 1) == 0) last_operation_ = place;
   if (!IsDue(place, wanted)) return;
   const ErrnoKeeper keep;
-  const uint64_t began = Now();
+  const uint64_t began = ClockNs(CLOCK_MONOTONIC);
   Made made;
   Reason problem = Prepare();
   if (problem.empty()) {
@@ -139,7 +134,7 @@ void Forks::Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, b
   }
   CopyText(state.no_images, sizeof state.no_images, problem.text());
   ++made_;
-  last_ns_ = Now();
+  last_ns_ = ClockNs(CLOCK_MONOTONIC);
   // While it slept nothing was spent.
   if (!made.has_slept) cost_ns_ = last_ns_ - began;
 }

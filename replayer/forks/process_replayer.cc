@@ -18,11 +18,11 @@
 #include "preload/process/process_lineage.h"
 #include "preload/process/process_name.h"
 #include "preload/process/threads.h"
-#include "replayer/core/claim.h"
 #include "replayer/core/ending.h"
-#include "replayer/core/without_interpreter.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
+#include "replayer/process/claim.h"
+#include "replayer/process/without_interpreter.h"
 
 namespace deja::replayer {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/runtime/raw_syscall.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
-#include "replayer/core/without_interpreter.h"
+#include "replayer/process/without_interpreter.h"
 
 namespace deja::replayer {
 namespace {

@@ -15,6 +15,7 @@
 
 #include "api/libc_table.h"
 #include "common/os/folder_entries.h"
+#include "common/process/proc_stat.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {
@@ -57,21 +58,6 @@ bool WriteAll(int fd, const void* data, size_t size) {
     size -= static_cast<size_t>(n);
   }
   return true;
-}
-
-// Not there, or a zombie.
-bool IsGone(int pid) {
-  char path[40];
-  snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return true;
-  char text[256];
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (n <= 0) return true;
-  text[n] = '\0';
-  const char* state = strrchr(text, ')');
-  return state == nullptr || state[1] == '\0' || state[2] == 'Z' || state[2] == 'X';
 }
 
 // Calls take(pid, descriptor) for each file, until it returns true.
@@ -136,7 +122,7 @@ MeetingOwner OwnerOfMeeting(const std::string& scratch, uint64_t key, uint32_t n
     struct stat st;
     if (fstat(fd, &st) != 0) return false;
     if (!Holds(fd, static_cast<off_t>(text.size() + 1), st.st_size, {key, number})) return false;
-    owner = {pid, IsGone(pid), std::string(text)};
+    owner = {pid, !ReadProcStat(pid).Runs(), std::string(text)};
     return !owner.gone;
   });
   return owner;

@@ -1,6 +1,5 @@
 #include "replayer/meet/meetings.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
@@ -8,20 +7,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <ctime>
 #include <string>
 
 #include "api/libc_table.h"
+#include "common/runtime/futex.h"
 #include "preload/engine/child_signal.h"
 #include "preload/meet/robust_mutexes.h"
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
-#include "replayer/core/without_interpreter.h"
 #include "replayer/meet/meeting_list.h"
 #include "replayer/meet/recorded_meetings.h"
 #include "replayer/meet/stillness.h"
+#include "replayer/process/without_interpreter.h"
 
 namespace deja::replayer {
 namespace {
@@ -111,16 +112,13 @@ class Turn {
   void Advance(uint32_t from) {
     uint32_t expected = from;
     if (call_.order->compare_exchange_strong(expected, from + 1))
-      syscall(SYS_futex, call_.order, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+      FutexWake(*call_.order, INT_MAX, FutexScope::kShared);
   }
 
   bool Wait() {
     const uint32_t current = Current();
     if (MayTake()) return true;
-    const timespec tick = SpanOf(Stillness::kTickNs);
-    if (syscall(SYS_futex, call_.order, FUTEX_WAIT, current, &tick, nullptr, 0) != 0 &&
-        errno == EINTR)
-      return false;
+    if (!FutexWaitNs(*call_.order, current, Stillness::kTickNs, FutexScope::kShared)) return false;
     if (Current() == current && still_.IsTimeToLook()) PassOver(current);
     return true;
   }

@@ -1,7 +1,6 @@
 // Pipes and socketpairs of the rank's own, with several writers or readers: a writer waits until
 // what it writes is what a reader got next; a reader gets what it got, when as much is there.
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -11,9 +10,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <string>
 
+#include "common/runtime/errno_keeper.h"
+#include "common/runtime/futex.h"
+#include "preload/calls/connections.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
@@ -32,14 +35,8 @@ using preload::OwnPipe;
 using preload::PipeSlot;
 using preload::Transfer;
 
-// Nothing moves for so long: the awaited process does not come.
+// Nothing moves for this time: the awaited process does not come.
 constexpr uint64_t kAloneNs = 1'000'000'000;
-
-size_t SizeOfPieces(const Transfer& transfer) {
-  size_t size = 0;
-  for (const iovec& piece : transfer.pieces) size += piece.iov_len;
-  return size;
-}
 
 std::string Gathered(const Transfer& transfer) {
   std::string all;
@@ -131,7 +128,7 @@ class PipeReader {
 
   // At most `most` bytes, which were there.
   void ReadAtMost(size_t most) {
-    std::string live(std::min(most, SizeOfPieces(transfer_)), '\0');
+    std::string live(std::min(most, preload::SizeOf(transfer_.pieces)), '\0');
     for (;;) {
       if (!Await()) return EndTransfer(transfer_, -1, errno);
       const ssize_t n = Part(transfer_, live.data(), live.size());
@@ -229,16 +226,17 @@ class PipeWriter {
       if (TakeTurn()) {
         const size_t size = MayWrite(left);
         const ssize_t n = size != 0 || left.empty() ? Put(left.substr(0, size)) : -1;
-        const int error = errno;
-        GiveTurn(n > 0);
-        errno = error;
+        {
+          const ErrnoKeeper keep;
+          GiveTurn(n > 0);
+        }
         if (size != 0 || left.empty()) return n;
       }
       const Guard guard;
-      const timespec tick = SpanOf(Stillness::kTickNs);
-      if (syscall(SYS_futex, &slot_.epoch, FUTEX_WAIT, epoch, &tick, nullptr, 0) != 0 &&
-          errno == EINTR)
+      if (!FutexWaitNs(slot_.epoch, epoch, Stillness::kTickNs, FutexScope::kShared)) {
+        errno = EINTR;
         return -1;
+      }
       if (still_.IsTimeToLook()) Look();
     }
   }
@@ -274,7 +272,7 @@ class PipeWriter {
     slot_.turn.store(0);
     if (!has_written) return;
     slot_.epoch.fetch_add(1, std::memory_order_release);
-    syscall(SYS_futex, &slot_.epoch, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+    FutexWake(slot_.epoch, INT_MAX, FutexScope::kShared);
   }
 
   // No process writes what comes before.

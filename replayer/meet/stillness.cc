@@ -1,6 +1,5 @@
 #include "replayer/meet/stillness.h"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,9 +7,10 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "common/os/folder_entries.h"
+#include "common/process/proc_stat.h"
+#include "common/runtime/clock_ns.h"
 #include "preload/process/guard.h"
 #include "replayer/core/session.h"
 #include "replayer/forks/chosen_child.h"
@@ -25,9 +25,7 @@ constinit std::atomic<uint64_t> g_haste{1};
 
 uint64_t MonotonicNs() {
   const preload::Guard guard;  // the reading is not the program's
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+  return ClockNs(CLOCK_MONOTONIC);
 }
 
 timespec SpanOf(uint64_t ns) {
@@ -38,17 +36,12 @@ bool IsAnotherThreadBusy() {
   const preload::Guard guard;
   const auto self = static_cast<int>(syscall(SYS_gettid));
   bool busy = false;
-  ForEachEntry("/proc/self/task", [&](const char* name, int folder) {
+  ForEachEntry("/proc/self/task", [&](const char* name, int) {
     if (std::atoi(name) <= 0 || std::atoi(name) == self) return true;
-    char path[40];
-    snprintf(path, sizeof path, "%.20s/stat", name);
-    const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return true;
-    char text[256] = {};
-    const ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    const char* state = n <= 0 ? nullptr : std::strrchr(text, ')');
-    busy = state != nullptr && (state[2] == 'R' || state[2] == 'D');
+    char path[48];
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", name);
+    const char state = ReadProcStat(path).state;
+    busy = state == 'R' || state == 'D';
     return !busy;
   });
   return busy;

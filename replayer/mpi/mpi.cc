@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "digest/digest.h"
-#include "replayer/core/end_process.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/mpi/mpi_serve.h"
+#include "replayer/process/end_process.h"
 
 namespace deja::replayer {
 
@@ -29,11 +29,6 @@ MpiApi ApiOf(const Call& call) {
 
 void PutInt(uint64_t address, int value) {
   if (address != 0) std::memcpy(reinterpret_cast<void*>(address), &value, sizeof value);
-}
-
-bool IsHandle(Role role) {
-  return role == Role::kComm || role == Role::kDType || role == Role::kHandle ||
-         role == Role::kHandleInOut;
 }
 
 bool IsNumber(Role role) {
@@ -62,7 +57,7 @@ std::string Differences(const ReplayPlan& plan, const RecordedCall& recorded, co
   for (uint32_t i = 0; i < live.info->param_count && i < args.size(); ++i) {
     const api::ParamInfo& param = live.info->params[i];
     if (args[i] == described.args[i]) continue;
-    if (IsHandle(param.role))
+    if (api::IsMpiHandle(param.role))
       add(std::string(param.name) + " is " + api::NameOfMpiHandle(described.args[i]).text +
           ", recorded " + api::NameOfMpiHandle(args[i]).text);
     else if (IsNumber(param.role))

@@ -5,8 +5,8 @@
 #include "digest/digest.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
-#include "replayer/core/program_memory.h"
 #include "replayer/mpi/mpi_serve.h"
+#include "replayer/process/program_memory.h"
 
 namespace deja::replayer {
 

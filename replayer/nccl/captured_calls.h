@@ -9,11 +9,11 @@
 
 namespace deja::replayer {
 
-// What it reads, before the place of the operation in the graph; its `result` (which is computed)
-// behind it.
+// Compares the operation's input before its place in the graph; its `result`, which is computed,
+// after that.
 void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation,
                        bool result);
-// Behind it. Ends the replay if the graph cannot have the nodes.
+// Serves its result after that place. Ends the replay if the graph cannot have the nodes.
 void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation);
 
 // The program launches a graph once more than the recording knows of. Returns if the replay goes on

@@ -14,12 +14,12 @@
 #include "preload/cuda/device.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
-#include "replayer/core/program_memory.h"
 #include "replayer/core/session.h"
 #include "replayer/nccl/computed_results.h"
 #include "replayer/nccl/nccl_serve.h"
 #include "replayer/nccl/operation_bytes.h"
 #include "replayer/nccl/served_comms.h"
+#include "replayer/process/program_memory.h"
 #include "replayer/report/live_trace.h"
 #include "replayer/turns/turns.h"
 

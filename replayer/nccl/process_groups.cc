@@ -20,10 +20,6 @@ namespace {
 constexpr size_t kOperation = 1;
 constexpr size_t kSource = 2;
 
-bool IsStore(uint32_t api) {
-  return api >= static_cast<uint32_t>(C10dApi::c10d_store_set) && api::FindC10d(api) != nullptr;
-}
-
 }  // namespace
 
 ProcessGroups::ProcessGroups(Session& session) : session_(session) {
@@ -32,7 +28,7 @@ ProcessGroups::ProcessGroups(Session& session) : session_(session) {
     const RecordedCall& call = plan.calls()[i];
     if (call.api == static_cast<uint32_t>(C10dApi::c10d_work) && call.args.size > kSource)
       ends_.emplace(std::pair(call.comm, plan.Words(call.args)[kOperation]), i);
-    else if (IsStore(call.api))
+    else if (api::IsC10dStore(call.api))
       stores_[{call.api, std::string(plan.Bytes(call.blob))}].calls.push_back(i);
   }
   for (auto& [key, answers] : stores_)

@@ -6,7 +6,6 @@
 #include "api/find_api.h"
 #include "format/log/rank_log.h"
 #include "include/compat/nccl.h"
-#include "preload/calls/buffers.h"
 
 namespace deja::replayer {
 
@@ -17,9 +16,7 @@ constexpr uint32_t kExecuted = 2;  // ProcessExit.how
 
 bool OnlyReads(uint32_t api, uint32_t param) {
   const api::ApiInfo* info = api::FindApi(api);
-  if (info == nullptr || param >= info->param_count) return false;
-  const api::Role role = info->params[param].role;
-  return preload::IsInputRole(role) && !preload::IsOutputRole(role);
+  return info != nullptr && param < info->param_count && IsOnlyRead(info->params[param].role);
 }
 }  // namespace
 

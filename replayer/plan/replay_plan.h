@@ -76,7 +76,7 @@ struct RecordedCall {
 struct RecordedLaunches {
   std::vector<format::Tensor> read;
   std::vector<format::Tensor> produced;
-  // Behind the first.
+  // After the first.
   [[nodiscard]] size_t more() const { return (produced.empty() ? read : produced).size() - 1; }
 };
 

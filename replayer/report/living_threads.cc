@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "common/os/folder_entries.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 
 namespace deja::replayer {
 namespace {

@@ -11,13 +11,14 @@
 #include <ctime>
 #include <utility>
 
+#include "common/runtime/clock_ns.h"
 #include "common/runtime/errno_keeper.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
 #include "replayer/core/ending.h"
-#include "replayer/core/own_thread.h"
 #include "replayer/meet/stillness.h"
+#include "replayer/process/own_thread.h"
 #include "replayer/sockets/family_sockets.h"
 #include "replayer/sockets/served_socket.h"
 
@@ -42,12 +43,6 @@ int DescriptorOf(const PlannedConnection& connection) {
   if (connection.name.rfind("fd ", 0) != 0) return -1;
   const long fd = strtol(connection.name.c_str() + 3, nullptr, 10);
   return fd > STDERR_FILENO && fd < kFirstInner ? static_cast<int>(fd) : -1;
-}
-
-uint64_t Now(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 }  // namespace
@@ -324,7 +319,7 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
   const uint64_t before = family_order_.AnswerTo(connection, received);
   if (before == 0 || thread.recorded == kNone || session_.options().is_late) return;
   Stillness still(session_);
-  uint64_t moved_ns = Now(CLOCK_MONOTONIC);
+  uint64_t moved_ns = ClockNs(CLOCK_MONOTONIC);
   uint64_t activity = session_.progress().activity();
   // A thread that waits for this thread's turn at a lock did so in the recording, too. So this
   // thread did not wait for that one's answer there.
@@ -335,7 +330,7 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
     nanosleep(pauses < kShortPauses ? &kShortPause : &kPause, nullptr);
     bool gives_way = false;
     if (still.IsTimeToLook()) {
-      const uint64_t now = Now(CLOCK_MONOTONIC);
+      const uint64_t now = ClockNs(CLOCK_MONOTONIC);
       if (session_.progress().activity() != activity || IsAnotherThreadBusy()) moved_ns = now;
       activity = session_.progress().activity();
       gives_way = still.ns() >= kQuietNs || now - moved_ns >= kAloneNs;
@@ -362,14 +357,14 @@ void ServedConnections::Pace() {
   constexpr uint64_t kRelaxNs = 300'000'000;
   constexpr uint64_t kForceNs = 5'000'000'000;
   uint64_t seen = 0;
-  uint64_t quiet_since = Now(CLOCK_MONOTONIC);
+  uint64_t quiet_since = ClockNs(CLOCK_MONOTONIC);
   uint64_t cpu_before = 0;
   for (;;) {
     nanosleep(&kTick, nullptr);
     if (abandoned()) return;
     std::lock_guard<std::mutex> lock(mutex_);
-    const uint64_t now = Now(CLOCK_MONOTONIC);
-    const uint64_t cpu = Now(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t now = ClockNs(CLOCK_MONOTONIC);
+    const uint64_t cpu = ClockNs(CLOCK_PROCESS_CPUTIME_ID);
     const uint64_t moves = moves_.load(std::memory_order_relaxed);
     constexpr uint64_t kBusyNs = 10'000'000;
     if (moves != seen || cpu - cpu_before > kBusyNs) quiet_since = now;

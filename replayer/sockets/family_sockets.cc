@@ -22,8 +22,8 @@
 #include "preload/process/guard.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_sockets.h"
-#include "replayer/core/own_thread.h"
 #include "replayer/forks/children.h"
+#include "replayer/process/own_thread.h"
 #include "replayer/report/report.h"
 
 namespace deja::replayer {

@@ -15,7 +15,7 @@
 #include "preload/files/absolute_path.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_sockets.h"
-#include "replayer/core/own_thread.h"
+#include "replayer/process/own_thread.h"
 #include "replayer/report/report.h"
 
 namespace deja::replayer {

@@ -27,12 +27,6 @@ namespace real = preload::real;
 
 namespace {
 
-size_t SizeOf(std::span<const iovec> pieces) {
-  size_t size = 0;
-  for (const iovec& piece : pieces) size += piece.iov_len;
-  return size;
-}
-
 // Copies to the pieces, after their first `skip` bytes.
 void Scatter(std::string_view bytes, std::span<const iovec> pieces, size_t skip) {
   for (const iovec& piece : pieces) {
@@ -105,7 +99,7 @@ size_t ServedSocket::CopyChunk(const ConnectionScript::Chunk& chunk, size_t from
   }
   size = bytes.size();
   bytes.remove_prefix(std::min(from, bytes.size()));
-  const size_t room = SizeOf(pieces) - skip;
+  const size_t room = preload::SizeOf(pieces) - skip;
   bytes = bytes.substr(0, room);
   Scatter(bytes, pieces, skip);
   return bytes.size();
@@ -143,7 +137,7 @@ bool ServedSocket::TryRead(Transfer& transfer) {
     layer_.Refresh();
     return true;
   }
-  const size_t room = SizeOf(transfer.pieces);
+  const size_t room = preload::SizeOf(transfer.pieces);
   const bool all = (transfer.flags & MSG_WAITALL) != 0 || peek;
   size_t done = 0;
   size_t ahead = 0;

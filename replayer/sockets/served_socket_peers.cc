@@ -13,6 +13,7 @@
 #include <ctime>
 #include <string>
 
+#include "common/runtime/clock_ns.h"
 #include "common/runtime/errno_keeper.h"
 #include "preload/calls/file_calls.h"
 #include "preload/engine/engine.h"
@@ -46,12 +47,6 @@ void MakeName(const SocketAddress& address) {
   if (mapped != nullptr && mapped != path.c_str()) mknod(mapped, S_IFSOCK | 0777, 0);
 }
 
-uint64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 }  // namespace
 
 // The connection that the recorded program accepted: by its name, or by the process that it comes
@@ -63,7 +58,7 @@ bool ServedSocket::FindOwn(const PlannedConnection& planned, bool take, OwnConne
   for (auto it = own_.begin(); it != own_.end(); ++it) {
     if (named && it->from.view() != planned.remote) continue;
     if (client != 0 && it->pid != 0 && it->pid != client) {
-      if (NowNs() - it->since_ns < kPatienceNs) continue;
+      if (ClockNs(CLOCK_MONOTONIC) - it->since_ns < kPatienceNs) continue;
       if (take)
         layer_.Tell("connection '" + planned.name + "': process " + std::to_string(client) +
                     " does not come within 10 s; process " + std::to_string(it->pid) +
@@ -82,7 +77,7 @@ int ServedSocket::ConnectOwn(ServedSocket& listener, const SocketAddress& target
   live_ = true;
   remote_ = target;
   if (planned != kNone) local_.Set(layer_.script_.Info(planned).local);
-  listener.own_.push_back({inner_, local_, remote_, 0, NowNs()});
+  listener.own_.push_back({inner_, local_, remote_, 0, ClockNs(CLOCK_MONOTONIC)});
   inner_ = -1;
   layer_.Moved();
   layer_.Refresh(listener);
@@ -140,7 +135,7 @@ void ServedSocket::ListenForFamily() {
     sockaddr unnamed{};
     unnamed.sa_family = AF_UNIX;
     nobody.Set(&unnamed, sizeof(sa_family_t));
-    own_.push_back({fd, nobody, local_, pid, NowNs()});
+    own_.push_back({fd, nobody, local_, pid, ClockNs(CLOCK_MONOTONIC)});
     layer_.Moved();
     layer_.Refresh(*this);
   });

@@ -25,7 +25,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// For a process that ended without a word.
+// The tail of a process that ended without closing its log.
 Bytes MakeTail() {
   const samples::ScratchFolder folder;
   const pid_t child = fork();

@@ -8,11 +8,11 @@
 
 #include "check/check.h"
 #include "check/evidence/summary_codec.h"
-#include "cli/build_id.h"
 #include "cli/events/short_name.h"
 #include "cli/number_range.h"
 #include "cli/pack/stand_ins.h"
-#include "cli/program_file.h"
+#include "cli/programs/build_id.h"
+#include "cli/programs/program_file.h"
 #include "cli/replay/report/replay_report.h"
 #include "common/input_rule.h"
 #include "common/secrets/secrets.h"

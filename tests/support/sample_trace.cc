@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "format/payloads/prediction.h"
 #include "format/tensor/element_difference.h"
@@ -98,8 +99,15 @@ class Builder {
     uint32_t field = 0;
     (void)DecodeEvent(AsBytes(encoded), event, &field);
     summary_.Add(event, field);
+    kinds_.insert(kKindOf<Body>);
     rank_.events.push_back(encoded);
     ++footer_.events;
+  }
+
+  // A kind that the sample has no event of: one without contents.
+  template <typename Body>
+  void AddIfNew() {
+    if (!kinds_.contains(kKindOf<Body>)) Add(0, Body{});
   }
 
   void Batch(int batch) {
@@ -261,6 +269,9 @@ class Builder {
     exit.program = "/usr/bin/env";
     exit.arguments = std::string_view("env\0MODE=fast\0true\0", 19);
     Add(0, exit);
+#define DEJA_EVENT(Message, number, name, passing) AddIfNew<Message>();
+#include "format/wire/event_kinds.def"
+#undef DEJA_EVENT
     WriteBatch();
   }
 
@@ -489,6 +500,7 @@ class Builder {
   uint64_t seq_[2] = {0, 0};
   uint64_t time_ = 0;
   uint64_t comm_seq_ = 0;
+  std::set<EventKind> kinds_;  // of which it has one
 };
 
 }  // namespace

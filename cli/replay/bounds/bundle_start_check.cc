@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
+#include "cli/open_trace.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
 #include "common/ids.h"
 #include "format/trace/payload_uses.h"
@@ -30,12 +30,6 @@ std::string StepsText(const std::vector<ReplayStart>& starts) {
   for (size_t i = 0; i < std::min(starts.size(), kMost); ++i)
     text += (i == 0 ? "" : ", ") + std::to_string(starts[i].step);
   return text + (starts.size() > kMost ? ", …" : "");
-}
-
-std::vector<uint32_t> AllRanks(const format::Trace& trace) {
-  std::set<uint32_t> ranks;
-  for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
-  return {ranks.begin(), ranks.end()};
 }
 
 }  // namespace
@@ -101,7 +95,7 @@ Error CannotStart(format::Trace& trace, uint32_t rank, int attempt, const LeftOu
 
 Result<PackStart> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint64_t> steps,
                                  std::vector<uint32_t> ranks) {
-  if (ranks.empty()) ranks = AllRanks(trace);
+  if (ranks.empty()) ranks = RankNumbers(trace);
   const uint64_t first = steps.first;
   const uint64_t last = steps.second;
   uint64_t first_of_all = kLast;
@@ -138,7 +132,7 @@ Result<PackStart> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint6
 
 Result<PackStart> HowABundleStarts(format::Trace& bundle) {
   std::optional<uint32_t> rank;
-  for (const uint32_t one : AllRanks(bundle)) {
+  for (const uint32_t one : RankNumbers(bundle)) {
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, bundle.Rank(one));
     if (!FindLeftOutStart(*reader)) return PackStart();
     std::string why;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
+#include "cli/open_trace.h"
 #include "format/reader/checkpoints.h"
 
 namespace deja::cli {
@@ -67,8 +67,7 @@ Result<std::optional<ReplayStart>> FromTheEnd(format::Trace& trace, uint64_t ste
 Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t step, int attempt,
                                               const std::vector<uint32_t>& replayed,
                                               std::string& why) {
-  std::set<uint32_t> ranks;
-  for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
+  const std::vector<uint32_t> ranks = RankNumbers(trace);
   std::map<uint64_t, std::map<uint32_t, uint64_t>> by_step;  // numbers by rank
   for (const uint32_t rank : ranks) {
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));

@@ -200,7 +200,7 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                  "folder where it is (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--program", arguments.program,
-                 "Where the recorded program is here, as behind `--`")
+                 "Where the recorded program is here, as after `--`")
       ->allow_extra_args(false);
   app.add_flag("--force", arguments.force, "Replay a program with another build id");
   AddBinariesOption(app, arguments.binaries);

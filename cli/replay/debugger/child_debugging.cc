@@ -17,7 +17,7 @@
 #include "cli/interruption.h"
 #include "cli/replay/watch/child_outputs.h"
 #include "common/env_vars.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 #include "format/scratch/scratch_names.h"
 
 namespace deja::cli {

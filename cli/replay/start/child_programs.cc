@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/executed_program.h"
+#include "cli/programs/executed_program.h"
 #include "cli/summaries/child_summary.h"
 #include "format/layout/child_folder.h"
 

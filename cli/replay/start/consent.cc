@@ -9,9 +9,9 @@
 #include <iostream>
 #include <string_view>
 
-#include "cli/executed_program.h"
 #include "cli/fence/trust_store.h"
 #include "cli/output.h"
+#include "cli/programs/executed_program.h"
 
 namespace deja::cli {
 namespace {

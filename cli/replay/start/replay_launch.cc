@@ -14,11 +14,11 @@
 #include <fstream>
 #include <optional>
 
-#include "cli/build_id.h"
 #include "cli/fence/read_rules.h"
 #include "cli/install_layout.h"
 #include "cli/own_variables.h"
-#include "cli/program_file.h"
+#include "cli/programs/build_id.h"
+#include "cli/programs/program_file.h"
 #include "cli/replay/start/fenced_start.h"
 #include "cli/replay/start/newer_nccl.h"
 #include "common/os/cpu.h"

@@ -19,7 +19,7 @@
 #include "cli/replay/report/replay_report.h"
 #include "cli/replay/watch/replay_verdict.h"
 #include "cli/replay/watch/standstill.h"
-#include "common/os/proc_stat.h"
+#include "common/process/proc_stat.h"
 
 namespace deja::cli {
 namespace {
@@ -150,7 +150,7 @@ class Watch {
   std::vector<Watched> watched_;
 };
 
-// Until a child ends, or so long. SIGCHLD is blocked.
+// Returns when a child ends, or after that time. SIGCHLD is blocked.
 void AwaitChild(int ms) {
   sigset_t ends;
   sigemptyset(&ends);

@@ -71,7 +71,7 @@ struct Shape {
   }
 };
 
-// out = the patches times the weights, plus the biases, which lie behind the weights.
+// out = the patches times the weights, plus the biases, which follow the weights.
 struct Forward {
   static constexpr uint32_t kPointers = 3;
   const float* in;

@@ -45,6 +45,14 @@ bool IsReady(int fd, short events) {
   return poll(&asked, 1, 0) > 0;
 }
 
+bool AreFilesOfTwoDevices(int in, int out) {
+  const ErrnoKeeper keep;
+  struct stat from {};
+  struct stat to {};
+  return fstat(in, &from) == 0 && fstat(out, &to) == 0 && S_ISREG(from.st_mode) &&
+         S_ISREG(to.st_mode) && from.st_dev != to.st_dev;
+}
+
 struct Copy {
   int in;
   off64_t* in_at;  // null: where the descriptor stands
@@ -96,14 +104,13 @@ ssize_t CopyByHand(const Copy& c) {
   if (got <= 0) return got;
   if (!seekable) return PutAll(c, buffer, static_cast<size_t>(got));
   const ssize_t sent = Put(c, buffer, static_cast<size_t>(got));
-  const int error = errno;
+  const ErrnoKeeper keep;
   if (sent > 0 && c.out_at != nullptr) *c.out_at += sent;
   if (c.in_at != nullptr) {
     if (sent > 0) *c.in_at += sent;
   } else if (sent < got) {
     lseek64(c.in, (sent < 0 ? 0 : sent) - got, SEEK_CUR);
   }
-  errno = error;
   return sent;
 }
 
@@ -174,13 +181,7 @@ DEJA_EXPORT ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* ou
   const ssize_t n =
       CopyOf(copy, [&] { return real_copy_file_range(in, in_at, out, out_at, size, flags); });
   if (n >= 0 || flags != 0 || !IsOnlyOfReplay(errno)) return n;
-  const int saved_errno = errno;
-  struct stat from {};
-  struct stat to {};
-  const bool files = fstat(in, &from) == 0 && fstat(out, &to) == 0 && S_ISREG(from.st_mode) &&
-                     S_ISREG(to.st_mode) && from.st_dev != to.st_dev;
-  errno = saved_errno;
-  return files ? CopyByHand(copy) : n;
+  return AreFilesOfTwoDevices(in, out) ? CopyByHand(copy) : n;
 }
 
 // What is copied stays where it is. The engine learns that it was looked at, and in a replay it

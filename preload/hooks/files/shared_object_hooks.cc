@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/spin_lock.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
@@ -116,18 +117,16 @@ int CreateSemaphore(const char* path, mode_t mode, unsigned value) {
   real_unlink(fresh);
   int fd = real_open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0) return -1;
-  // As large as what lies beside it (shared_semaphores.h): a file system may clear what is behind a
+  // As large as what lies beside it (shared_semaphores.h): a file system may clear what follows a
   // file's end.
   if (write(fd, &semaphore, sizeof semaphore) != sizeof semaphore ||
       ftruncate(fd, SharedSemaphores::kBytes) != 0 || link(fresh, path) != 0) {
-    int error = errno;
+    const ErrnoKeeper keep;
     close(fd);
     fd = -1;
-    errno = error;
   }
-  int error = errno;
+  const ErrnoKeeper keep;
   real_unlink(fresh);
-  errno = error;
   return fd;
 }
 
@@ -144,9 +143,8 @@ sem_t* Open(const char* path, int flags, mode_t mode, unsigned value) {
     }
     if (fd < 0) return SEM_FAILED;
     sem_t* semaphore = Map(fd);
-    int error = errno;
+    const ErrnoKeeper keep;
     close(fd);
-    errno = error;
     return semaphore;
   }
   return SEM_FAILED;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/runtime/clock_ns.h"
 #include "common/runtime/errno_keeper.h"
 #include "preload/hooks/export.h"
 #include "preload/process/guard.h"
@@ -66,9 +67,7 @@ Dealloc OriginalOf(Watch& watch, void* exception) {
 
 int64_t Now() {
   const Guard guard;
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  return static_cast<int64_t>(ClockNs(CLOCK_MONOTONIC_COARSE));
 }
 
 Way& WayOf(Watch& watch, void* catcher, void* raiser) {

@@ -98,7 +98,7 @@ def _where(thing, value, size=None):
 
 
 def _where_dealloc_is():
-    """Behind a type's name, size of an instance and of an item."""
+    """After a type's name, size of an instance and of an item."""
     size, item = 4, 5
     for kind in (OSError, ValueError):
         words = _words(kind, item + 2)

@@ -372,8 +372,7 @@ template <typename T>
 T Reachable(const ApiInfo& info, int arg, T value) {
   if constexpr (std::is_pointer_v<T>) {
     const Role role = info.params[arg].role;
-    if (deja::preload::IsInputRole(role) || deja::preload::IsOutputRole(role) ||
-        role == Role::kScalarPtr)
+    if (IsInputRole(role) || IsOutputRole(role) || role == Role::kScalarPtr)
       return static_cast<T>(cusim_backing(value));
   }
   return value;

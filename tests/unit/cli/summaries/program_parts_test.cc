@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/build_id.h"
+#include "cli/programs/build_id.h"
 #include "common/os/cpu.h"
 #include "tests/support/temp_dir.h"
 

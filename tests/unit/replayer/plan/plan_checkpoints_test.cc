@@ -121,7 +121,7 @@ TEST(ReplayPlanTest, ReadsOfALateStartDoNotGrowWithTheRun) {
     for (uint64_t seq : {uint64_t{1}, uint64_t{2}, 2 * steps - 3, 2 * steps})
       ASSERT_NE(plan.FindOperation(1, seq), kNone) << seq;
     EXPECT_EQ(plan.calls()[plan.FindOperation(1, 2 * steps - 3)].comm_seq, 2 * steps - 3);
-    EXPECT_EQ(plan.FindOperation(1, steps / 2 + 3), kNone) << "nobody asks for it";
+    EXPECT_EQ(plan.FindOperation(1, steps / 2 + 3), kNone) << "no rank asks for it";
     const uint32_t main = plan.FindThread("0");
     EXPECT_EQ(plan.threads()[main].strict_events, plan.start()->PositionOf(main).strict_events + 4);
     EXPECT_NE(plan.FindComm(7), nullptr) << "defined in the middle";
