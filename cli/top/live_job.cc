@@ -46,6 +46,14 @@ bool LiveJob::is_running() const {
   return std::any_of(shown_.begin(), shown_.end(), [](const LiveRank& r) { return r.is_running; });
 }
 
+std::map<uint32_t, std::string> LiveJob::Damage() const {
+  std::map<uint32_t, std::string> damage;
+  for (const auto& [folder, its] : read_)
+    if (its.events != nullptr && !its.events->damage().empty())
+      damage[its.state.rank] = its.events->damage();
+  return damage;
+}
+
 void LiveJob::Poll() {
   notes_.clear();
   FindRanks();

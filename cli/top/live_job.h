@@ -29,6 +29,8 @@ class LiveJob {
   // By rank.
   [[nodiscard]] const std::vector<LiveRank>& ranks() const { return shown_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  // Ranks of whose recordings part cannot be read, and what that is.
+  [[nodiscard]] std::map<uint32_t, std::string> Damage() const;
   // A process of the recording runs, here or, as far as its recording tells, on another machine.
   [[nodiscard]] bool is_running() const;
 

@@ -43,8 +43,10 @@ class EventCursorImpl final : public EventCursor {
     for (;;) {
       std::span<const std::byte> encoded;
       if (!NextEncoded(encoded)) {
-        if (!LoadBatch()) return nullptr;
-        continue;
+        if (LoadBatch()) continue;
+        // Who wants no event wants to know what is damaged.
+        if (kinds == 0 && end_batch_ == batches_->size()) CheckIndex();
+        return nullptr;
       }
       if (kinds != ~uint64_t{0}) {
         const uint32_t field = PeekBodyField(encoded);
@@ -104,11 +106,32 @@ class EventCursorImpl final : public EventCursor {
     return true;
   }
 
+  // A block that is damaged was made again from its batches, and did not show so far.
+  void CheckIndex() {
+    if (end_batch_ == 0 || !damage_.empty()) return;
+    const BatchInfo& last = batches_->back();
+    if (last.size == 0) return;  // the tail's: there is no index yet
+    reader_.Seek(last.offset + last.size);
+    Bytes payload;
+    for (;;) {
+      const FrameResult frame = reader_.Next(payload);
+      if (frame.outcome == FrameOutcome::kCorrupt) {
+        damage_ = Where(frame.offset) + frame.reason;
+        return;
+      }
+      if (frame.outcome != FrameOutcome::kRecord) return;
+    }
+  }
+
+  [[nodiscard]] std::string Where(uint64_t offset) const {
+    return file_->name() + ", offset " + std::to_string(offset) + ": ";
+  }
+
   void Damaged(const std::string& what) {
     ++damaged_batches_;
     if (!damage_.empty()) return;
     const BatchInfo& info = (*batches_)[batch_number()];
-    damage_ = file_->name() + ", offset " + std::to_string(info.offset) + ": " + what;
+    damage_ = Where(info.offset) + what;
   }
 
   FrameReader reader_;

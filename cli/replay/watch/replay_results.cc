@@ -72,6 +72,8 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
   const std::vector<PeerSummary> peers = ReadPeers(trace);
   nlohmann::json all = {{"trace", trace.path()}, {"ranks", nlohmann::json::array()}};
   int code = kExitOk;
+  const bool any_damaged = std::any_of(replays.begin(), replays.end(),
+                                       [](const Replayed& one) { return !one.damage.empty(); });
   for (const Replayed& replay : replays) {
     const RankSummary summary = ReadRankSummary(*replay.reader);
     const StackDetail detail = options.stacks ? StackDetail::kNative : StackDetail::kPython;
@@ -85,13 +87,17 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
                                             scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
     AddStandstill(replay.standstill, verdict);
-    AddDamage(replay.damage, verdict);
+    AddDamage(replay.damage, replay.lost_from_ns,
+              replay.child.empty() ? *replay.reader : *replay.child_reader, verdict);
+    verdict.is_damages_doing = verdict.is_damages_doing || (options.computes && any_damaged);
     if (verdict.outcome != Outcome::kSame && !options.edited) {
       if (UsedCuda(summary)) LookForDevice(replay.target, verdict);
       AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);
     }
     all["ranks"].push_back(verdict.json);
-    if (verdict.outcome == Outcome::kFailed) {
+    if (verdict.is_damages_doing && verdict.outcome != Outcome::kSame) {
+      if (code == kExitOk) code = kExitDataLoss;
+    } else if (verdict.outcome == Outcome::kFailed) {
       code = kExitFailure;
     } else if (verdict.outcome == Outcome::kDiverged && code != kExitFailure) {
       code = kExitDiverged;

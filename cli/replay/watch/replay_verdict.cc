@@ -362,9 +362,10 @@ class Judge {
         verdict_.summary += ", but it diverged on the way";
       }
       all.push_back(ToJson(line));
-      if (shown++ == 0)
-        for (std::string& text : DivergenceLines(*divergence, symbolizer_, detail_))
-          verdict_.details.push_back(std::move(text));
+      if (shown++ != 0) continue;
+      verdict_.diverged_at = PlaceOf(*divergence);
+      for (std::string& text : DivergenceLines(*divergence, symbolizer_, detail_))
+        verdict_.details.push_back(std::move(text));
     }
     if (shown > 1)
       verdict_.details.push_back(fmt::format("{} more divergences followed", shown - 1));

@@ -1,7 +1,9 @@
-"""`deja replay --profile`, `--coverage`, `--valgrind`: the recorded end, and the output of the tool."""
+"""`deja replay --profile`, `--coverage`, `--valgrind`, and under perf: the recorded end, and the output of the tool."""
 import importlib.util
 import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -64,6 +66,32 @@ class Memcheck(harness.DejaTest):
         refused = self.checked(self.replay(1, options=("--profile",)), harness.EXIT_USAGE)
         self.assertIn("replaying: rank 1: --profile: ", refused.stderr)
         self.assertIn("replay_trainer is not Python", refused.stderr)
+
+
+PERF = ("perf", "record", "-q", "-e", "cpu-clock", "-F", "10000")
+
+
+def why_no_perf():
+    """Empty: perf can sample here."""
+    if not shutil.which("perf"):
+        return "perf is not installed: apt-get install linux-perf"
+    with tempfile.TemporaryDirectory() as folder:
+        tried = subprocess.run([*PERF, "-o", folder + "/perf.data", "true"], capture_output=True, text=True, check=False)
+    return "" if tried.returncode == 0 else f"perf cannot sample here: {tried.stderr.strip()[:200]}"
+
+
+class Perf(harness.DejaTest):
+    """perf in front of the command follows it into the replayed rank."""
+
+    def test_perf_in_front(self):
+        if why := why_no_perf():
+            self.skipTest(why)
+        self.checked(self.record("replay_trainer", n=2))
+        run = self.checked(self.command([*PERF, "-o", "perf.data", "--", harness.DEJA, "replay", self.trace_path(), "--rank", 1]))
+        self.assertRegex(run.stdout, r"rank 1: exit 0, the same as recorded; \d+ collectives served, \d+ digests compared, all equal")
+        report = self.checked(self.command(["perf", "report", "-i", "perf.data", "--stdio", "--sort", "dso"]))
+        self.assertRegex(report.stdout, r"(?m)^ +\d+\.\d+% +libdeja_replay\.so")
+        self.assertRegex(report.stdout, r"(?m)^ +\d+\.\d+% +replay_trainer")
 
 
 if __name__ == "__main__":
