@@ -94,5 +94,41 @@ class Perf(harness.DejaTest):
         self.assertRegex(report.stdout, r"(?m)^ +\d+\.\d+% +replay_trainer")
 
 
+OVERFLOW = """\
+#include <cstdio>
+#include <sys/random.h>
+#include <vector>
+int main() {
+  unsigned char drawn = 0;
+  if (getrandom(&drawn, 1, 0) != 1) return 2;
+  std::vector<int> values(10, drawn);
+  std::printf("drawn %d\\n", drawn);
+  std::fflush(stdout);
+  std::printf("behind the end %d\\n", values.data()[drawn % 2 + 16]);
+}
+"""
+
+
+class Sanitizer(harness.DejaTest):
+    """A build with AddressSanitizer takes what a build without it was given."""
+
+    def build(self, name, *options):
+        (self.dir / "overflow.cc").write_text(OVERFLOW)
+        return self.command(["g++", "-g", "-O1", *options, self.dir / "overflow.cc", "-o", self.dir / name])
+
+    @unittest.skipUnless(shutil.which("g++"), "g++ is not installed")
+    def test_a_build_with_address_sanitizer(self):
+        self.checked(self.build("plain"))
+        built = self.build("sanitized", "-fsanitize=address")
+        if built.code != 0:
+            self.skipTest(f"g++ has no AddressSanitizer here: {built.stderr[-200:]}")
+        recorded = self.checked(self.record_single(self.dir / "plain"))
+        run = self.checked(self.replay(0, options=("--edited", "--program", self.dir / "sanitized")), harness.EXIT_FAILURE)
+        self.assertEqual(run.stdout.splitlines()[0], recorded.stdout.splitlines()[0], "it is given the recorded byte")
+        self.assertIn("ERROR: AddressSanitizer: heap-buffer-overflow", run.stderr)
+        self.assertRegex(run.stderr, r"#0 0x[0-9a-f]+ in main \S*overflow\.cc:10")
+        self.assertIn("rank 0: another end than the recorded one (exit 0): exit 1", run.stdout)
+
+
 if __name__ == "__main__":
     harness.main()
