@@ -107,7 +107,8 @@ Result<KeptSummaries> KeepSummaries(const std::string& path, const std::vector<u
       all.ranks.push_back(folder.rank);
       all.bytes += (*kept)->bytes;
       all.events_bytes += (*kept)->events_bytes;
-      if (!(*kept)->damage.empty()) SayDamaged(fmt::format("rank {}", folder.rank), (*kept)->damage);
+      if (!(*kept)->damage.empty())
+        SayDamaged(fmt::format("rank {}", folder.rank), (*kept)->damage);
       all.is_partial = all.is_partial || (*kept)->is_partial || !(*kept)->damage.empty();
       progress.Update(all.ranks.size(), folders.size());
       return {};

@@ -58,7 +58,7 @@ ReadRank ReadOne(const format::RankFolder& folder, check::PlaceFinder& places,
     return read;
   }
   read.summary = check::Summarize(**reader, places, {IsRunning(**reader), options.only_heads});
-  read.damage = read.summary->is_partial ? FindEventDamage(**reader) : FindIndexDamage(**reader);
+  read.damage = read.summary->is_partial ? FindEventDamage(**reader) : FindOtherDamage(**reader);
   if (options.on_rank) read.reader = std::move(*reader);
   return read;
 }

@@ -79,8 +79,7 @@ Status CheckTrace(std::vector<Finding>& findings, std::string& damage) {
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_doctor_options.rank, -1));
   damage = FindEventDamage(*reader);
   if (!damage.empty())
-    findings.push_back({"damaged", Severity::kWarning,
-                        "the recording is DAMAGED: " + damage,
+    findings.push_back({"damaged", Severity::kWarning, "the recording is DAMAGED: " + damage,
                         "take a sound copy of the trace; `deja verify` lists all damage"});
   const ProgramParts parts = ReadProgramParts(*reader);
   size_t packages = 0;
@@ -111,7 +110,8 @@ int RunDoctor(const Context& context) {
   std::string damage;
   CheckMachine(request, findings);
   if (!g_doctor_options.trace.empty())
-    if (const Status checked = CheckTrace(findings, damage); !checked) return FailWith(checked.error());
+    if (const Status checked = CheckTrace(findings, damage); !checked)
+      return FailWith(checked.error());
   if (!request.program.empty()) {
     const PythonCommand python = FindPython(request.program);
     CheckProgram(request, python, findings);
@@ -137,7 +137,8 @@ const Command kDoctorCommand = {
     "  deja doctor    this machine alone\n"
     "  deja doctor run.deja --rank 3    is the recorded program here as it was?\n"
     "The program is not run. Its Python is asked for its torch, and the script's text is read,\n"
-    "with the modules beside it. Exit status: 1 if something cannot be recorded or replayed, 3 if TRACE is\n"
+    "with the modules beside it. Exit status: 1 if something cannot be recorded or replayed, 3 if "
+    "TRACE is\n"
     "damaged.\n",
     true,
     AddDoctorOptions,

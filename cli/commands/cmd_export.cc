@@ -138,8 +138,8 @@ int ExportTensor(const Context& context) {
   const Status written = WriteTensor(staged->path(), *format, tensor, damage);
   if (!damage.empty()) SayDamaged(fmt::format("rank {}", g_export_options.rank), damage);
   if (!written) {
-    Diagnose(written.error().message);
-    return damage.empty() ? kExitFailure : kExitDataLoss;
+    const int code = FailWith(written.error());
+    return damage.empty() ? code : kExitDataLoss;
   }
   if (auto published = staged->Publish({staged->path()}); !published)
     return FailWith(published.error());

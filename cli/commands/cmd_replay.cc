@@ -366,10 +366,9 @@ int RunAndJudge(const Context& context, Preparation& made) {
   if (g_replay_options.pdb && LeftPythonDebugger(first.status))
     return LeftDebugger(context, *made.trace);
   if (made.debugpy != 0 && LacksDebugpy(first.status)) return kExitFailure;
-  const int code = ReportResults(
-      *made.trace, made.replays,
-      {context.json, g_replay_options.stacks, options.edited, !options.fold.empty(),
-       g_replay_options.binaries});
+  const int code = ReportResults(*made.trace, made.replays,
+                                 {context.json, g_replay_options.stacks, options.edited,
+                                  !options.fold.empty(), g_replay_options.binaries});
   if (left_trace)
     Diagnose(fmt::format("next: deja diff {} {}", g_replay_options.trace, g_replay_options.out));
   return code;

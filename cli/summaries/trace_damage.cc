@@ -22,7 +22,7 @@ std::string DamageFound(format::EventCursor& cursor) {
   if (cursor.damage().empty()) return {};
   return cursor.damage() + (cursor.damaged_batches() != 0
                                 ? "; the result leaves that part out"
-                                : "; it is in the index, and no event is lost");
+                                : "; it is outside the events, of which none is lost");
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ std::string FindEventDamage(const format::RankReader& reader) {
   return DamageFound(*reader.Events());
 }
 
-std::string FindIndexDamage(const format::RankReader& reader) {
+std::string FindOtherDamage(const format::RankReader& reader) {
   return DamageFound(*reader.EventsFromBatch(reader.batches().size()));
 }
 

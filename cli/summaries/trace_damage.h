@@ -1,8 +1,8 @@
 // Whether the events of a trace can all be read. Every command that reads a trace says so:
 // what it says of a damaged one is not all that happened.
 //
-// Reads each batch of events and the index, and checks their checksums. `deja verify` alone looks
-// at contents of tensors. Main thread only.
+// Reads a rank's file of events and checks the checksums. `deja verify` alone looks at contents of
+// tensors in any case. Main thread only.
 #ifndef DEJA_CLI_SUMMARIES_TRACE_DAMAGE_H_
 #define DEJA_CLI_SUMMARIES_TRACE_DAMAGE_H_
 
@@ -18,8 +18,8 @@ namespace deja::cli {
 
 // What is damaged first, as the file, the place and what is lost; empty: nothing.
 std::string FindEventDamage(const format::RankReader& reader);
-// The same of the index alone, which is read for it.
-std::string FindIndexDamage(const format::RankReader& reader);
+// The same of what is no event (header, index), which is read for it.
+std::string FindOtherDamage(const format::RankReader& reader);
 
 // The same of several, in their order, on several threads.
 std::vector<std::string> FindEventDamage(const std::vector<const format::RankReader*>& readers);

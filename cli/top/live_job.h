@@ -38,6 +38,7 @@ class LiveJob {
   struct Read {
     std::unique_ptr<format::LiveEvents> events;
     LiveRank state;
+    std::string damage;           // why it cannot be opened, if that is damage
     uint64_t quiet_since_ns = 0;  // nothing came since then, by this machine's monotonic clock
   };
 

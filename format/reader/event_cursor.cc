@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "format/wire/frame_format.h"
 #include "format/wire/frame_reader.h"
 #include "format/wire/message_codec.h"
 
@@ -44,8 +45,8 @@ class EventCursorImpl final : public EventCursor {
       std::span<const std::byte> encoded;
       if (!NextEncoded(encoded)) {
         if (LoadBatch()) continue;
-        // Who wants no event wants to know what is damaged.
-        if (kinds == 0 && end_batch_ == batches_->size()) CheckIndex();
+        // A caller that wants no event looks for damage.
+        if (kinds == 0 && end_batch_ == batches_->size()) CheckOtherFrames();
         return nullptr;
       }
       if (kinds != ~uint64_t{0}) {
@@ -106,20 +107,23 @@ class EventCursorImpl final : public EventCursor {
     return true;
   }
 
-  // A block that is damaged was made again from its batches, and did not show so far.
-  void CheckIndex() {
-    if (end_batch_ == 0 || !damage_.empty()) return;
+  // The header and blocks of the index were made again where they are damaged, and did not show so
+  // far.
+  void CheckOtherFrames() {
+    if (end_batch_ == 0) return;
     const BatchInfo& last = batches_->back();
-    if (last.size == 0) return;  // the tail's: there is no index yet
-    reader_.Seek(last.offset + last.size);
+    CheckFrames(kMagicBytes, (*batches_)[0].offset);
+    if (last.size != 0) CheckFrames(last.offset + last.size, file_->size());
+  }
+
+  void CheckFrames(uint64_t from, uint64_t to) {
+    reader_.Seek(from);
     Bytes payload;
-    for (;;) {
+    while (damage_.empty() && reader_.position() < to) {
       const FrameResult frame = reader_.Next(payload);
-      if (frame.outcome == FrameOutcome::kCorrupt) {
-        damage_ = Where(frame.offset) + frame.reason;
+      if (frame.outcome == FrameOutcome::kCorrupt) damage_ = Where(frame.offset) + frame.reason;
+      if (frame.outcome == FrameOutcome::kTornTail || frame.outcome == FrameOutcome::kCleanEnd)
         return;
-      }
-      if (frame.outcome != FrameOutcome::kRecord) return;
     }
   }
 

@@ -1,7 +1,5 @@
 #include "cli/replay/watch/recorded_time.h"
 
-#include "format/wire/messages.h"
-
 namespace deja::cli {
 
 RecordedPlace PlaceOf(const DivergenceLine& divergence) {

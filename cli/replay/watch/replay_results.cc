@@ -16,7 +16,9 @@
 #include "cli/replay/watch/replay_verdict.h"
 #include "cli/replay/watch/verdict_additions.h"
 #include "cli/summaries/program_parts.h"
+#include "cli/summaries/trace_damage.h"
 #include "cli/summaries/window_summary.h"
+#include "format/trace/verify.h"
 
 namespace deja::cli {
 namespace {
@@ -87,8 +89,15 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
                                             scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
     AddStandstill(replay.standstill, verdict);
-    AddDamage(replay.damage, replay.lost_from_ns,
-              replay.child.empty() ? *replay.reader : *replay.child_reader, verdict);
+    std::string damage = replay.damage;
+    uint64_t lost_from_ns = replay.lost_from_ns;
+    if (verdict.outcome == Outcome::kFailed && damage.empty() && !options.edited) {
+      damage = format::FindContentDamage(trace, *replay.reader);
+      lost_from_ns = 0;
+      if (!damage.empty()) SayDamaged(fmt::format("rank {}", replay.target.rank), damage);
+    }
+    AddDamage(damage, lost_from_ns, replay.child.empty() ? *replay.reader : *replay.child_reader,
+              verdict);
     verdict.is_damages_doing = verdict.is_damages_doing || (options.computes && any_damaged);
     if (verdict.outcome != Outcome::kSame && !options.edited) {
       if (UsedCuda(summary)) LookForDevice(replay.target, verdict);
