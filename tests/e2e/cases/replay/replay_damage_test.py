@@ -90,7 +90,7 @@ print(subprocess.run([sys.executable, "-c", "import random; print(random.random(
         damage(self, child + "/events.deja", 100 / size)
         for words in (["info"], ["replay"], ["pack", "--out", self.dir / "packed.zip"]):
             run = self.checked(self.deja(words[0], self.trace_path(), *words[1:]), harness.EXIT_DATA_LOSS)
-            self.assertRegex(run.stderr, r"rank 0, child 0/1: its recording is DAMAGED: \S*events.deja, offset \d+", f"\n{run}")
+            self.assertRegex(run.stderr, r"rank 0, child 0/1\S*: its recording is DAMAGED: \S*events.deja, offset \d+", f"\n{run}")
 
 
 if __name__ == "__main__":
