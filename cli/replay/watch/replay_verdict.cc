@@ -28,8 +28,7 @@ struct Place {
   uint64_t offset = 0;
 };
 
-// Where a crash was: innermost frame that is not NCCL's or Deja's, which are other libraries in a
-// replay than in the recorded run.
+// Where a crash was: the innermost frame outside of NCCL and Deja, which differ in a replay.
 Place CrashPlace(const std::vector<Place>& frames) {
   for (const Place& frame : frames)
     if (!IsDejaModule(frame.module)) return frame;
