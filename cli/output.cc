@@ -50,8 +50,9 @@ void Prompt(std::string_view question) {
 }
 
 int FailWith(const Error& error) {
-  Diagnose(error.message);
-  return kExitFailure;
+  const bool damaged = error.code == ErrorCode::kCorrupt;
+  Diagnose(error.message + (damaged ? "; it is DAMAGED: `deja verify` lists all damage" : ""));
+  return damaged ? kExitDataLoss : kExitFailure;
 }
 
 std::string HumanBytes(uint64_t bytes) {

@@ -26,7 +26,7 @@ void PrintJson(const nlohmann::json& value, int indent = 2);
 void Diagnose(std::string_view message);
 // A question on stderr, after which the answer is typed.
 void Prompt(std::string_view question);
-// Diagnoses the error; returns kExitFailure.
+// Diagnoses the error; returns kExitFailure, of a damaged trace kExitDataLoss.
 int FailWith(const Error& error);
 
 // "1.2 MB", "310 B": powers of 1000.

@@ -24,7 +24,8 @@ MAY_USE = {
     "check/matching": "check/evidence",
     "check/timeline": "check/evidence",
     "cli": "format/trace",
-    "cli/check": "check check/evidence cli cli/events format/layout format/pack format/reader format/trace",
+    "cli/check":
+        "check check/evidence cli cli/events cli/summaries format/layout format/pack format/reader format/trace",
     "cli/commands":
         "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/import"
         " cli/merge cli/pack cli/record"

@@ -16,6 +16,7 @@
 #include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/summaries/trace_damage.h"
 #include "cli/version.h"
 #include "format/layout/rank_folder.h"
 #include "format/pack/ordered_work.h"
@@ -70,6 +71,7 @@ struct Kept {
   uint64_t bytes = 0;
   uint64_t events_bytes = 0;
   bool is_partial = false;
+  std::string damage;
 };
 
 Result<Kept> KeepOne(const format::RankFolder& folder, check::PlaceFinder& places) {
@@ -83,7 +85,7 @@ Result<Kept> KeepOne(const format::RankFolder& folder, check::PlaceFinder& place
   summary.rank = folder.rank;
   DEJA_ASSIGN_OR_RETURN(const uint64_t bytes,
                         check::WriteSummaryFile(folder.path, source, kVersion, summary));
-  return Kept{bytes, source.bytes, summary.is_partial};
+  return Kept{bytes, source.bytes, summary.is_partial, FindEventDamage(*reader)};
 }
 
 }  // namespace
@@ -105,7 +107,9 @@ Result<KeptSummaries> KeepSummaries(const std::string& path, const std::vector<u
       all.ranks.push_back(folder.rank);
       all.bytes += (*kept)->bytes;
       all.events_bytes += (*kept)->events_bytes;
-      all.is_partial = all.is_partial || (*kept)->is_partial;
+      if (!(*kept)->damage.empty())
+        SayDamaged(fmt::format("rank {}", folder.rank), (*kept)->damage);
+      all.is_partial = all.is_partial || (*kept)->is_partial || !(*kept)->damage.empty();
       progress.Update(all.ranks.size(), folders.size());
       return {};
     };

@@ -17,6 +17,7 @@
 #include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/summaries/trace_damage.h"
 #include "cli/version.h"
 #include "format/pack/ordered_work.h"
 #include "format/trace/trace.h"
@@ -30,6 +31,7 @@ struct ReadRank {
   std::optional<check::RankSummary> summary;
   bool is_kept = false;
   std::string unread;  // why there is none
+  std::string damage;  // of the recording; empty: none was found
   std::string unused;  // why a summary that was there was not taken
 };
 
@@ -41,6 +43,10 @@ ReadRank ReadOne(const format::RankFolder& folder, check::PlaceFinder& places,
     if (kept) {
       read.summary = std::move(*kept);
       read.is_kept = true;
+      // Damage is one reason of several why events are missing.
+      if (read.summary->is_partial)
+        if (const auto reader = format::RankReader::Open(folder.path))
+          read.damage = FindEventDamage(**reader);
       return read;
     }
     if (kept.error().code != ErrorCode::kNotFound) read.unused = kept.error().message;
@@ -52,6 +58,7 @@ ReadRank ReadOne(const format::RankFolder& folder, check::PlaceFinder& places,
     return read;
   }
   read.summary = check::Summarize(**reader, places, {IsRunning(**reader), options.only_heads});
+  read.damage = read.summary->is_partial ? FindEventDamage(**reader) : FindOtherDamage(**reader);
   if (options.on_rank) read.reader = std::move(*reader);
   return read;
 }
@@ -121,6 +128,10 @@ Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder
   Progress progress(fmt::format("{} {}", options.operation, path), ProgressUnit::kRanks);
   const auto take = [&](const format::RankFolder& folder, ReadRank& one) {
     if (!one.unused.empty()) unused[one.unused].push_back(folder.rank);
+    if (!one.damage.empty()) {
+      SayDamaged(fmt::format("rank {}", folder.rank), one.damage);
+      read.is_damaged = true;
+    }
     if (!one.summary) {
       unread.push_back(fmt::format("{}: rank {}: its recording cannot be read: {}",
                                    options.operation, folder.rank, one.unread));
@@ -150,7 +161,7 @@ Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder
     return tl::unexpected(Error{
         .message = fmt::format("{}: {}: no rank in it can be read", options.operation, path)});
   }
-  read.is_damaged = !unread.empty();
+  read.is_damaged = read.is_damaged || !unread.empty();
   read.notes.insert(read.notes.end(), unread.begin(), unread.end());
   NoteUnused(unused, read.notes);
   return read;

@@ -23,7 +23,7 @@ namespace deja::cli {
 struct TraceSummaries {
   std::vector<check::RankSummary> ranks;
   std::vector<std::string> notes;  // what was left out, and why
-  bool is_damaged = false;         // ranks could not be read
+  bool is_damaged = false;         // ranks could not be read, or not all of them
   size_t from_kept = 0;            // ranks whose summaries were taken
   uint32_t attempt = 0;            // the one that was read
 };

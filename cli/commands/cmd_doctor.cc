@@ -9,6 +9,7 @@
 #include "cli/open_trace.h"
 #include "cli/output.h"
 #include "cli/summaries/program_parts.h"
+#include "cli/summaries/trace_damage.h"
 #include "format/trace/trace.h"
 
 namespace deja::cli {
@@ -72,9 +73,14 @@ void PrintAsJson(const std::vector<Finding>& findings) {
 }
 
 // What the recorded program consisted of, beside what is here.
-Status CheckTrace(std::vector<Finding>& findings) {
+// `damage`: of the rank's events.
+Status CheckTrace(std::vector<Finding>& findings, std::string& damage) {
   DEJA_ASSIGN_OR_RETURN(const auto trace, OpenTrace(g_doctor_options.trace));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_doctor_options.rank, -1));
+  damage = FindEventDamage(*reader);
+  if (!damage.empty())
+    findings.push_back({"damaged", Severity::kWarning, "the recording is DAMAGED: " + damage,
+                        "take a sound copy of the trace; `deja verify` lists all damage"});
   const ProgramParts parts = ReadProgramParts(*reader);
   size_t packages = 0;
   for (const auto& [folder, of_folder] : parts.packages) packages += of_folder.size();
@@ -101,9 +107,11 @@ int RunDoctor(const Context& context) {
   if (!python_side) return FailWith(python_side.error());
   const DoctorRequest request = {context.program, g_doctor_options.out, *python_side};
   std::vector<Finding> findings;
+  std::string damage;
   CheckMachine(request, findings);
   if (!g_doctor_options.trace.empty())
-    if (const Status checked = CheckTrace(findings); !checked) return FailWith(checked.error());
+    if (const Status checked = CheckTrace(findings, damage); !checked)
+      return FailWith(checked.error());
   if (!request.program.empty()) {
     const PythonCommand python = FindPython(request.program);
     CheckProgram(request, python, findings);
@@ -113,7 +121,8 @@ int RunDoctor(const Context& context) {
     PrintAsJson(findings);
   else
     PrintText(findings);
-  return Count(findings, Severity::kProblem) == 0 ? kExitOk : kExitFailure;
+  if (Count(findings, Severity::kProblem) != 0) return kExitFailure;
+  return damage.empty() ? kExitOk : kExitDataLoss;
 }
 
 }  // namespace
@@ -128,7 +137,9 @@ const Command kDoctorCommand = {
     "  deja doctor    this machine alone\n"
     "  deja doctor run.deja --rank 3    is the recorded program here as it was?\n"
     "The program is not run. Its Python is asked for its torch, and the script's text is read,\n"
-    "with the modules beside it. Exit status: 1 if something cannot be recorded or replayed.\n",
+    "with the modules beside it. Exit status: 1 if something cannot be recorded or replayed, 3 if "
+    "TRACE is\n"
+    "damaged.\n",
     true,
     AddDoctorOptions,
     RunDoctor,

@@ -23,6 +23,7 @@
 #include "cli/output_name.h"
 #include "cli/pack/staged_output.h"
 #include "cli/progress.h"
+#include "cli/summaries/trace_damage.h"
 #include "cli/tensors/tensor_lookup.h"
 #include "cli/version.h"
 #include "digest/digest.h"
@@ -100,10 +101,13 @@ const TensorFormat* ChosenTensorFormat() {
 }
 
 // The tensor that was asked for, as a file.
-Status WriteTensor(const std::string& path, const TensorFormat& format, FoundTensor& written) {
+// `damage`: of the rank's events.
+Status WriteTensor(const std::string& path, const TensorFormat& format, FoundTensor& written,
+                   std::string& damage) {
   DEJA_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(g_export_options.tensor));
   DEJA_ASSIGN_OR_RETURN(const auto trace, OpenTrace(g_export_options.trace));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_export_options.rank));
+  damage = FindEventDamage(*reader);
   DEJA_ASSIGN_OR_RETURN(const auto tensors, FindTensors(*reader, name));
   written = ChooseTensor(tensors, g_export_options.input);
   auto bytes = ReadTensor(*reader, written.tensor);
@@ -129,9 +133,14 @@ int ExportTensor(const Context& context) {
   auto staged = StagedOutput::For(out);
   if (!staged) return FailWith(staged.error());
   FoundTensor tensor;
+  std::string damage;
   Progress progress("writing " + out);
-  if (const Status written = WriteTensor(staged->path(), *format, tensor); !written)
-    return FailWith(written.error());
+  const Status written = WriteTensor(staged->path(), *format, tensor, damage);
+  if (!damage.empty()) SayDamaged(fmt::format("rank {}", g_export_options.rank), damage);
+  if (!written) {
+    const int code = FailWith(written.error());
+    return damage.empty() ? code : kExitDataLoss;
+  }
   if (auto published = staged->Publish({staged->path()}); !published)
     return FailWith(published.error());
   const std::string type = digest::DTypeText(tensor.tensor.dtype);
@@ -143,7 +152,7 @@ int ExportTensor(const Context& context) {
                {"is_result", tensor.role == TensorRole::kResult}});
   else
     PrintLine(fmt::format("{}: {} {}[{}]", out, NameOf(tensor.role), type, tensor.tensor.count));
-  return kExitOk;
+  return damage.empty() ? kExitOk : kExitDataLoss;
 }
 
 int ExportParquet(const Context& context) {

@@ -262,8 +262,11 @@ int RunInfo(const Context& context) {
   for (RankRow& row : rows) {
     row.ended = row.summary.HowItEnded(symbolizer);
     row.children = ReadChildren(**trace, row.folder, symbolizer);
-    for (const ChildRow& child : row.children)
-      if (child.lost != 0) code = kExitDataLoss;
+    for (const ChildRow& child : row.children) {
+      if (child.lost != 0 || !child.damage.empty()) code = kExitDataLoss;
+      if (!child.damage.empty())
+        SayDamaged(fmt::format("rank {}, child {}", row.folder.rank, child.name), child.damage);
+    }
     uint64_t start = row.reader->header().start_mono_ns;
     row.duration_ns = row.summary.last_time_ns > start ? row.summary.last_time_ns - start : 0;
     const format::Footer& totals = row.reader->totals();

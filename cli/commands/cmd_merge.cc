@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/pack/staged_output.h"
 #include "cli/progress.h"
+#include "cli/summaries/trace_damage.h"
 #include "format/layout/child_folder.h"
 #include "format/layout/rank_folder.h"
 #include "format/pack/finalized_copy.h"
@@ -144,7 +145,9 @@ int RunMerge(const Context& context) {
     return FailWith(published.error());
   PassLeastTrust(g_merge_options.out);
   PrintMerged(*merged, ahead, context.json);
-  return kExitOk;
+  bool damaged = false;
+  for (const MergePart& part : merged->parts) damaged = SayIfDamaged(*part.trace) || damaged;
+  return damaged ? kExitDataLoss : kExitOk;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/record/trace_sweep.h"
+#include "cli/summaries/trace_damage.h"
 #include "common/text/hex_text.h"
 #include "format/repair/recovery.h"
 #include "format/trace/trace.h"
@@ -119,6 +120,9 @@ int RunRecover(const Context& context) {
                   HumanCount(report->payloads_from_tail), report->torn_bytes_cut));
   }
   RemoveJobMemory(**trace, jobs);
+  // Read again: what was open is what was there before.
+  const auto completed = OpenTrace(g_recover_options.trace);
+  if (completed && SayIfDamaged(**completed) && code == kExitOk) code = kExitDataLoss;
   if (context.json) PrintJson(json);
   return code;
 }

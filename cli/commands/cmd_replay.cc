@@ -2,6 +2,7 @@
 // same.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -163,18 +164,42 @@ int MakeProcessCheckpoint(const ReplayTarget& target, const ReplayOptions& optio
   return kExitOk;
 }
 
-// Says of which recordings part cannot be read.
-void FindDamagedRecordings(std::vector<Replayed>& replays) {
+// Says of which recordings part cannot be read: of the ranks, and of the children that they make
+// again. True: there is one.
+bool FindDamagedRecordings(format::Trace& trace, std::vector<Replayed>& replays) {
+  struct Given {
+    Replayed* to;
+    std::string name;
+  };
+  std::vector<Given> given;
   std::vector<const format::RankReader*> readers;
-  readers.reserve(replays.size());
-  for (const Replayed& replay : replays)
-    readers.push_back(replay.child_reader != nullptr ? replay.child_reader : replay.reader);
-  const std::vector<std::string> damage = FindEventDamage(readers);
-  for (size_t i = 0; i < replays.size(); ++i) {
-    if (damage[i].empty()) continue;
-    replays[i].damage = damage[i];
-    SayDamaged(fmt::format("rank {}", replays[i].target.rank), damage[i]);
+  for (Replayed& replay : replays) {
+    const std::string rank = fmt::format("rank {}", replay.target.rank);
+    given.push_back({&replay, rank});
+    readers.push_back(replay.reader);
+    if (const auto life = trace.LifeBefore(replay.target.rank, g_replay_options.attempt))
+      for (const format::ChildFolder& process : *life)
+        if (const auto reader = trace.Process(process)) {
+          given.push_back({&replay, rank + ", a process that forked it"});
+          readers.push_back(*reader);
+        }
+    for (const auto& [child, reader] :
+         ReadableChildren(trace, replay.target.rank, g_replay_options.attempt)) {
+      given.push_back({&replay, fmt::format("{}, child {}", rank, child)});
+      readers.push_back(reader);
+    }
   }
+  const std::vector<std::string> damage = FindEventDamage(readers);
+  bool any = false;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (damage[i].empty()) continue;
+    any = true;
+    Replayed& replay = *given[i].to;
+    if (replay.damage.empty()) replay.damage = damage[i];
+    replay.lost_from_ns = std::min(replay.lost_from_ns, FirstLostTime(*readers[i]));
+    SayDamaged(given[i].name, damage[i]);
+  }
+  return any;
 }
 
 // Nothing is said of the ranks: how they ended is the user's doing.
@@ -341,9 +366,9 @@ int RunAndJudge(const Context& context, Preparation& made) {
   if (g_replay_options.pdb && LeftPythonDebugger(first.status))
     return LeftDebugger(context, *made.trace);
   if (made.debugpy != 0 && LacksDebugpy(first.status)) return kExitFailure;
-  const int code = ReportResults(
-      *made.trace, made.replays,
-      {context.json, g_replay_options.stacks, options.edited, g_replay_options.binaries});
+  const int code = ReportResults(*made.trace, made.replays,
+                                 {context.json, g_replay_options.stacks, options.edited,
+                                  !options.fold.empty(), g_replay_options.binaries});
   if (left_trace)
     Diagnose(fmt::format("next: deja diff {} {}", g_replay_options.trace, g_replay_options.out));
   return code;
@@ -412,14 +437,15 @@ int RunReplay(const Context& context) {
   for (const auto prepare : {PrepareBounds, PrepareDevices, PrepareRanks})
     if (Status prepared = prepare(made); !prepared) return FailWith(prepared.error());
   if (Status able = PrepareTools(made); !able) return Usage(able.error().message);
-  FindDamagedRecordings(made.replays);
+  const bool damaged = FindDamagedRecordings(*made.trace, made.replays);
   if (Status agreed = CheckConsent(g_replay_options.trace, *made.trace, made.replays,
                                    g_replay_options.attempt, g_replay_options.trust);
       !agreed)
     return Interruption::Signal() != 0 ? Interrupted(context, *made.trace)
                                        : Usage(agreed.error().message);
   if (Interruption::Signal() != 0) return Interrupted(context, *made.trace);
-  return RunPrepared(context, made);
+  const int code = RunPrepared(context, made);
+  return damaged && code == kExitOk ? kExitDataLoss : code;
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <string>
 
 #include "cli/command.h"
 #include "cli/help/option_list.h"
 #include "cli/interruption.h"
 #include "cli/output.h"
+#include "cli/summaries/trace_damage.h"
 #include "cli/top/live_job.h"
 #include "cli/top/screen.h"
 #include "cli/top/top_text.h"
@@ -99,6 +101,13 @@ void PrintView(const TopView& view, bool as_json) {
   std::fflush(stdout);
 }
 
+// The exit code: what was shown leaves damaged parts out.
+int SayDamage(const LiveJob& job) {
+  const std::map<uint32_t, std::string> damage = job.Damage();
+  for (const auto& [rank, what] : damage) SayDamaged(fmt::format("rank {}", rank), what);
+  return damage.empty() ? kExitOk : kExitDataLoss;
+}
+
 int RunTop(const Context& context) {
   auto job = LiveJob::Open(g_top_options.trace);
   if (!job) return FailWith(job.error());
@@ -128,11 +137,11 @@ int RunTop(const Context& context) {
       if (Interruption::Signal() != 0) break;
       view = Read(*job);
     }
-    if (screen == nullptr) return kExitOk;
+    if (screen == nullptr) return SayDamage(*job);
   }
   // What was seen last stays, when the page is gone.
   PrintView(view, false);
-  return kExitOk;
+  return SayDamage(*job);
 }
 
 }  // namespace

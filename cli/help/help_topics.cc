@@ -81,9 +81,11 @@ constexpr HelpItem kExitCodes[] = {
     {"1", "It could not: standard error says why."},
     {"2", "The command line is wrong, or a replay was not agreed to."},
     {"3",
-     "It is done, but data is missing: the trace is damaged or incomplete, or a bundle cannot "
-     "be replayed."},
-    {"4", "A replay diverged, or two recordings differ."},
+     "It is done, but data is missing: the trace is damaged, which a line on standard error says, "
+     "or incomplete, or a bundle cannot be replayed."},
+    {"4",
+     "A replay diverged, two recordings differ, or `deja check` has a finding. A damaged trace "
+     "gives 4 only where the damage is not the reason."},
     {"128+N", "Signal N ended the command: 130 for Ctrl-C."},
     {"",
      "`deja record` and `deja launch` exit as the job did: with the code of the command, or of "

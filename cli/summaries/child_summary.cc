@@ -7,6 +7,7 @@
 #include "cli/events/rank_summary.h"
 #include "cli/output.h"
 #include "cli/programs/executed_program.h"
+#include "cli/summaries/trace_damage.h"
 
 namespace deja::cli {
 namespace {
@@ -24,8 +25,9 @@ std::string ProgramOf(const format::TraceHeader& header) {
 }
 
 std::string Line(const ChildRow& child) {
-  return fmt::format("child {}: {}; {} events; {}", child.name, child.ended,
-                     HumanCount(child.events), child.program);
+  return fmt::format("child {}: {}; {} events; {}{}", child.name, child.ended,
+                     HumanCount(child.events), child.program,
+                     child.damage.empty() ? "" : "; DAMAGED: " + child.damage);
 }
 
 }  // namespace
@@ -64,7 +66,8 @@ std::vector<ChildRow> ReadChildren(format::Trace& trace, const format::RankFolde
     row.program = ProgramOf((*reader)->header());
     row.ended = next ? "replaced itself by exec" : summary.HowItEnded(symbolizer);
     if (next && !next->program.empty()) row.ended += " of " + next->program;
-    row.ended_well = next || summary.EndedWell();
+    row.damage = FindEventDamage(**reader);
+    row.ended_well = row.damage.empty() && (next || summary.EndedWell());
     row.events = (*reader)->totals().events;
     row.bytes = (*reader)->file_bytes();
     row.lost = (*reader)->totals().events_lost + (*reader)->totals().payloads_lost;
@@ -103,13 +106,15 @@ std::vector<std::string> ChildLines(const std::vector<ChildRow>& children, size_
 
 nlohmann::json ToJson(const std::vector<ChildRow>& children) {
   nlohmann::json list = nlohmann::json::array();
-  for (const ChildRow& child : children)
+  for (const ChildRow& child : children) {
     list.push_back({{"name", child.name},
                     {"pid", child.pid},
                     {"program", child.program},
                     {"ended", child.ended},
                     {"events", child.events},
                     {"file_bytes", child.bytes}});
+    if (!child.damage.empty()) list.back()["damaged"] = child.damage;
+  }
   return list;
 }
 

@@ -24,6 +24,7 @@ struct ChildRow {
   uint64_t events = 0;
   uint64_t bytes = 0;
   uint64_t lost = 0;
+  std::string damage;  // of its events; empty: none
 };
 
 // The program that a process went on as by exec. Empty: the recording does not name it.

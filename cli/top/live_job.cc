@@ -41,6 +41,15 @@ bool LiveJob::is_running() const {
   return std::any_of(shown_.begin(), shown_.end(), [](const LiveRank& r) { return r.is_running; });
 }
 
+std::map<uint32_t, std::string> LiveJob::Damage() const {
+  std::map<uint32_t, std::string> damage;
+  for (const auto& [folder, its] : read_) {
+    const std::string& found = its.events != nullptr ? its.events->damage() : its.damage;
+    if (!found.empty()) damage[its.state.rank] = found;
+  }
+  return damage;
+}
+
 void LiveJob::Poll() {
   notes_.clear();
   FindRanks();
@@ -72,7 +81,11 @@ void LiveJob::FindRanks() {
 void LiveJob::PollRank(Read& its, const std::string& folder) {
   if (its.events == nullptr) {
     auto opened = format::LiveEvents::Open(folder);
-    if (!opened) return notes_.push_back(opened.error().message);
+    if (!opened) {
+      if (opened.error().code == ErrorCode::kCorrupt) its.damage = opened.error().message;
+      return notes_.push_back(opened.error().message);
+    }
+    its.damage.clear();
     its.events = std::move(*opened);
     its.state = LiveRank(its.state.rank, its.events->header());
     its.quiet_since_ns = ClockNs(CLOCK_MONOTONIC);

@@ -29,6 +29,8 @@ class LiveJob {
   // By rank.
   [[nodiscard]] const std::vector<LiveRank>& ranks() const { return shown_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  // Ranks of whose recordings part cannot be read, and what that is.
+  [[nodiscard]] std::map<uint32_t, std::string> Damage() const;
   // A process of the recording runs, here or, as far as its recording tells, on another machine.
   [[nodiscard]] bool is_running() const;
 
@@ -36,6 +38,7 @@ class LiveJob {
   struct Read {
     std::unique_ptr<format::LiveEvents> events;
     LiveRank state;
+    std::string damage;           // why it cannot be opened, if that is damage
     uint64_t quiet_since_ns = 0;  // nothing came since then, by this machine's monotonic clock
   };
 

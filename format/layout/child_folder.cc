@@ -4,6 +4,7 @@
 
 #include "common/os/file.h"
 #include "common/os/folder_entries.h"
+#include "format/layout/payload_segments.h"
 #include "format/layout/rank_folder.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_reader.h"
@@ -11,8 +12,9 @@
 
 namespace deja::format {
 
-Result<Origin> ReadOrigin(const std::string& folder) {
-  const std::string path = folder + "/" + kEventsFile;
+namespace {
+
+Result<Origin> OriginIn(const std::string& path) {
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> file, OpenReadFile(path));
   FrameReader reader(*file);
   DEJA_RETURN_IF_ERROR(reader.CheckMagic());
@@ -28,6 +30,17 @@ Result<Origin> ReadOrigin(const std::string& folder) {
                 header.process.parent_pid,
                 std::string(header.process.hostname),
                 std::string(header.tail.path)};
+}
+
+}  // namespace
+
+Result<Origin> ReadOrigin(const std::string& folder) {
+  Result<Origin> origin = OriginIn(folder + "/" + kEventsFile);
+  if (origin || origin.error().code != ErrorCode::kCorrupt) return origin;
+  // Every file of a folder begins with the same header.
+  for (const uint32_t segment : ListSegments(folder))
+    if (Result<Origin> other = OriginIn(folder + "/" + SegmentFileName(segment))) return other;
+  return origin;
 }
 
 std::vector<std::string> ListChildFolders(const std::string& directory) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "format/wire/frame_format.h"
 #include "format/wire/frame_reader.h"
 #include "format/wire/message_codec.h"
 
@@ -43,8 +44,10 @@ class EventCursorImpl final : public EventCursor {
     for (;;) {
       std::span<const std::byte> encoded;
       if (!NextEncoded(encoded)) {
-        if (!LoadBatch()) return nullptr;
-        continue;
+        if (LoadBatch()) continue;
+        // A caller that wants no event looks for damage.
+        if (kinds == 0 && end_batch_ == batches_->size()) CheckOtherFrames();
+        return nullptr;
       }
       if (kinds != ~uint64_t{0}) {
         const uint32_t field = PeekBodyField(encoded);
@@ -104,11 +107,35 @@ class EventCursorImpl final : public EventCursor {
     return true;
   }
 
+  // The header and blocks of the index were made again where they are damaged, and did not show so
+  // far.
+  void CheckOtherFrames() {
+    if (end_batch_ == 0) return;
+    const BatchInfo& last = batches_->back();
+    CheckFrames(kMagicBytes, (*batches_)[0].offset);
+    if (last.size != 0) CheckFrames(last.offset + last.size, file_->size());
+  }
+
+  void CheckFrames(uint64_t from, uint64_t to) {
+    reader_.Seek(from);
+    Bytes payload;
+    while (damage_.empty() && reader_.position() < to) {
+      const FrameResult frame = reader_.Next(payload);
+      if (frame.outcome == FrameOutcome::kCorrupt) damage_ = Where(frame.offset) + frame.reason;
+      if (frame.outcome == FrameOutcome::kTornTail || frame.outcome == FrameOutcome::kCleanEnd)
+        return;
+    }
+  }
+
+  [[nodiscard]] std::string Where(uint64_t offset) const {
+    return file_->name() + ", offset " + std::to_string(offset) + ": ";
+  }
+
   void Damaged(const std::string& what) {
     ++damaged_batches_;
     if (!damage_.empty()) return;
     const BatchInfo& info = (*batches_)[batch_number()];
-    damage_ = file_->name() + ", offset " + std::to_string(info.offset) + ": " + what;
+    damage_ = Where(info.offset) + what;
   }
 
   FrameReader reader_;

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "format/layout/payload_segments.h"
-#include "format/wire/frame_reader.h"
 #include "format/wire/message_codec.h"
 
 namespace deja::format {
@@ -60,9 +59,9 @@ Status LiveEvents::ReadFrames(const Sink& sink) {
     }
     position_ = reader.position();
     if (frame.outcome == FrameOutcome::kCorrupt) {
-      ++damaged_frames_;
+      Damaged(file->name(), frame.offset, frame.reason);
     } else if (frame.type == FrameType::kEvents) {
-      TakeBatch(sink);
+      TakeBatch(frame, file->name(), sink);
     } else if (frame.type == FrameType::kFooter) {
       footer_bytes_ = payload_;
       if (!Decode(footer_bytes_, footer_)) footer_ = Footer{};
@@ -70,13 +69,18 @@ Status LiveEvents::ReadFrames(const Sink& sink) {
   }
 }
 
-void LiveEvents::TakeBatch(const Sink& sink) {
+void LiveEvents::Damaged(const std::string& file, uint64_t offset, const std::string& what) {
+  ++damaged_frames_;
+  if (damage_.empty()) damage_ = file + ", offset " + std::to_string(offset) + ": " + what;
+}
+
+void LiveEvents::TakeBatch(const FrameResult& frame, const std::string& file, const Sink& sink) {
   WireReader in_batch(payload_);
   std::span<const std::byte> encoded;
   Event event;
   while (NextInBatch(in_batch, encoded)) {
     if (!DecodeEvent(encoded, event)) {
-      ++damaged_frames_;
+      Damaged(file, frame.offset, "an event cannot be decoded");
       return;
     }
     TakeInOrder(event, sink);

@@ -19,6 +19,7 @@
 #include "common/result.h"
 #include "format/tail/tail_reader.h"
 #include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
 #include "format/wire/messages.h"
 
 namespace deja::format {
@@ -43,6 +44,8 @@ class LiveEvents {
   [[nodiscard]] bool has_live_tail() const { return has_live_tail_; }
   // From the footer, once there is one.
   [[nodiscard]] const Footer& footer() const { return footer_; }
+  // What could not be read first; empty: nothing.
+  [[nodiscard]] const std::string& damage() const { return damage_; }
   // Frames that could not be read so far.
   [[nodiscard]] uint64_t damaged_frames() const { return damaged_frames_; }
 
@@ -50,7 +53,8 @@ class LiveEvents {
   explicit LiveEvents(std::string folder) : folder_(std::move(folder)) {}
   Status ReadHeader();
   Status ReadFrames(const Sink& sink);
-  void TakeBatch(const Sink& sink);
+  void TakeBatch(const FrameResult& frame, const std::string& file, const Sink& sink);
+  void Damaged(const std::string& file, uint64_t offset, const std::string& what);
   void TakeTail(const TailReader& tail, const Sink& sink);
   void TakeInOrder(const Event& event, const Sink& sink);
 
@@ -66,6 +70,7 @@ class LiveEvents {
   bool is_finished_ = false;
   bool has_live_tail_ = false;
   uint64_t damaged_frames_ = 0;
+  std::string damage_;
 };
 
 }  // namespace deja::format

@@ -129,7 +129,7 @@ class EventCursor {
   // The next event, or null at the end. Its views are valid until the next call on this cursor, or
   // as long as the holder of batch() keeps it.
   virtual const Event* Next() = 0;
-  // The next one whose kind is in `kinds` (bit n: EventKind n); the others cost next to nothing.
+  // The next one whose kind is in `kinds` (bit n: EventKind n). With 0 it reads other frames, too.
   virtual const Event* NextOf(uint64_t kinds) = 0;
   // The serialized Event that Next() returned last, with what this version does not know of it.
   [[nodiscard]] virtual std::span<const std::byte> encoded() const = 0;

@@ -310,6 +310,19 @@ void Add(VerifyReport& sum, VerifyReport&& one) {
   std::move(one.problems.begin(), end, std::back_inserter(sum.problems));
 }
 
+std::string FirstDamage(const std::string& path) {
+  const Result<std::unique_ptr<ReadFile>> file = OpenReadFile(path);
+  if (!file) return {};
+  FrameReader reader(**file);
+  std::vector<std::byte> payload;
+  for (;;) {
+    const FrameResult frame = reader.Next(payload);
+    if (frame.outcome == FrameOutcome::kCorrupt)
+      return path + ", offset " + std::to_string(frame.offset) + ": " + frame.reason;
+    if (frame.outcome != FrameOutcome::kRecord) return {};
+  }
+}
+
 }  // namespace
 
 Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
@@ -345,6 +358,19 @@ Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
   VerifyReport sum;
   for (VerifyReport& report : VerifyAll(parts, common)) Add(sum, std::move(report));
   return sum;
+}
+
+std::string FindContentDamage(const Trace& trace, const RankReader& reader) {
+  const TraceHeader& header = reader.header();
+  for (const RankFolder& folder : trace.ranks()) {
+    const bool is_own = folder.rank == header.rank && folder.attempt == header.attempt;
+    if (!is_own && header.shares_with.empty()) continue;
+    for (const uint32_t segment : ListSegments(folder.path))
+      if (std::string damage = FirstDamage(folder.path + "/" + SegmentFileName(segment));
+          !damage.empty())
+        return damage;
+  }
+  return {};
 }
 
 }  // namespace deja::format

@@ -41,6 +41,10 @@ struct VerifyReport {
 // bytes; one thread calls it at a time.
 Result<VerifyReport> Verify(Trace& trace, const std::function<void(uint64_t, uint64_t)>& progress);
 
+// The first damaged frame with contents of the rank's tensors, in its own files and in those of
+// ranks that share contents with it. Reads them up to there; empty: none.
+std::string FindContentDamage(const Trace& trace, const RankReader& reader);
+
 }  // namespace deja::format
 
 #endif  // DEJA_FORMAT_TRACE_VERIFY_H_

@@ -54,7 +54,7 @@ HELP = [
     ("until step N", "go on to the beginning of step N"),
     ("until seq N [comm C]", "go on to operation N (of communicator C)"),
     ("until nan", "go on to the first operation that a NaN goes into or comes out of"),
-    ("until divergence", "go on until the replay differs from the recording"),
+    ("until divergence", "go on until the replay differs from the recording, or to its end"),
     ("until end", "go on to the end of the recording: a crash, a call that never returned, or the exit"),
     ("goto step N", "go to the beginning of step N, forwards or backwards"),
     ("goto seq N [comm C]", "go to operation N (of communicator C), forwards or backwards"),
@@ -108,9 +108,7 @@ def until(words):
         return go(conditions)
     if kind == "nan":
         return go({OFFSET_NAN: ("I", 1)})
-    if kind == "divergence":
-        return go({})
-    if kind == "end":
+    if kind in ("divergence", "end"):  # without a divergence it stands at the end
         return go({OFFSET_EXIT: ("I", 1)})
     raise gdb.GdbError("usage: deja until step N | seq N [comm C] | nan | divergence | end")
 

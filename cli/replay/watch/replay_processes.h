@@ -29,7 +29,9 @@ struct Replayed {
   std::vector<std::string> standstill;  // what waits for what, where nothing could move any more
   std::string child;  // the replay is about this child, and ends with it; empty: the rank itself
   const format::RankReader* child_reader = nullptr;
-  std::string damage;  // of the recording; empty: none
+  std::string damage;  // of the recordings that it is given; empty: none
+  // No event before this time of theirs is lost.
+  uint64_t lost_from_ns = UINT64_MAX;
 };
 
 // Kills all processes below this one, but for the child `but` and what is below that; 0: no

@@ -16,7 +16,9 @@
 #include "cli/replay/watch/replay_verdict.h"
 #include "cli/replay/watch/verdict_additions.h"
 #include "cli/summaries/program_parts.h"
+#include "cli/summaries/trace_damage.h"
 #include "cli/summaries/window_summary.h"
+#include "format/trace/verify.h"
 
 namespace deja::cli {
 namespace {
@@ -72,6 +74,8 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
   const std::vector<PeerSummary> peers = ReadPeers(trace);
   nlohmann::json all = {{"trace", trace.path()}, {"ranks", nlohmann::json::array()}};
   int code = kExitOk;
+  const bool any_damaged = std::any_of(replays.begin(), replays.end(),
+                                       [](const Replayed& one) { return !one.damage.empty(); });
   for (const Replayed& replay : replays) {
     const RankSummary summary = ReadRankSummary(*replay.reader);
     const StackDetail detail = options.stacks ? StackDetail::kNative : StackDetail::kPython;
@@ -85,13 +89,24 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
                                             scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
     AddStandstill(replay.standstill, verdict);
-    AddDamage(replay.damage, verdict);
+    std::string damage = replay.damage;
+    uint64_t lost_from_ns = replay.lost_from_ns;
+    if (verdict.outcome == Outcome::kFailed && damage.empty() && !options.edited) {
+      damage = format::FindContentDamage(trace, *replay.reader);
+      lost_from_ns = 0;
+      if (!damage.empty()) SayDamaged(fmt::format("rank {}", replay.target.rank), damage);
+    }
+    AddDamage(damage, lost_from_ns, replay.child.empty() ? *replay.reader : *replay.child_reader,
+              verdict);
+    verdict.is_damages_doing = verdict.is_damages_doing || (options.computes && any_damaged);
     if (verdict.outcome != Outcome::kSame && !options.edited) {
       if (UsedCuda(summary)) LookForDevice(replay.target, verdict);
       AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);
     }
     all["ranks"].push_back(verdict.json);
-    if (verdict.outcome == Outcome::kFailed) {
+    if (verdict.is_damages_doing && verdict.outcome != Outcome::kSame) {
+      if (code == kExitOk) code = kExitDataLoss;
+    } else if (verdict.outcome == Outcome::kFailed) {
       code = kExitFailure;
     } else if (verdict.outcome == Outcome::kDiverged && code != kExitFailure) {
       code = kExitDiverged;

@@ -18,6 +18,7 @@ struct ResultOptions {
   bool json = false;
   bool stacks = false;                // native frames of programs of Python, too
   bool edited = false;                // the program is not the recorded one, on purpose
+  bool computes = false;              // the ranks depend on each other
   std::vector<std::string> binaries;  // folders with the program's binaries
 };
 

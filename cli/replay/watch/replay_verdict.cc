@@ -28,8 +28,7 @@ struct Place {
   uint64_t offset = 0;
 };
 
-// Where a crash was: innermost frame that is not NCCL's or Deja's, which are other libraries in a
-// replay than in the recorded run.
+// Where a crash was: the innermost frame outside of NCCL and Deja, which differ in a replay.
 Place CrashPlace(const std::vector<Place>& frames) {
   for (const Place& frame : frames)
     if (!IsDejaModule(frame.module)) return frame;
@@ -362,9 +361,10 @@ class Judge {
         verdict_.summary += ", but it diverged on the way";
       }
       all.push_back(ToJson(line));
-      if (shown++ == 0)
-        for (std::string& text : DivergenceLines(*divergence, symbolizer_, detail_))
-          verdict_.details.push_back(std::move(text));
+      if (shown++ != 0) continue;
+      verdict_.diverged_at = PlaceOf(*divergence);
+      for (std::string& text : DivergenceLines(*divergence, symbolizer_, detail_))
+        verdict_.details.push_back(std::move(text));
     }
     if (shown > 1)
       verdict_.details.push_back(fmt::format("{} more divergences followed", shown - 1));

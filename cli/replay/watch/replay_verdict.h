@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/events/rank_summary.h"
 #include "cli/events/symbolizer.h"
 #include "cli/replay/watch/divergence_lines.h"
+#include "cli/replay/watch/recorded_time.h"
 #include "format/reader/rank_reader.h"
 
 namespace deja::cli {
@@ -28,6 +30,8 @@ struct ReplayVerdict {
   bool data_lost = false;            // the recording is not complete
   std::string summary;               // "SIGSEGV at sampler.cc:81, the same as recorded; 413 …"
   std::vector<std::string> details;  // lines below it: stacks, who never came
+  std::optional<RecordedPlace> diverged_at;  // of the first divergence, if it is the rank's own
+  bool is_damages_doing = false;  // that it is not the same may come from a damaged recording
   nlohmann::json json;
 };
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <optional>
+
 namespace deja::cli {
 
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
@@ -31,10 +34,23 @@ void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict
   verdict.json["details"] = verdict.details;
 }
 
-void AddDamage(const std::string& damage, ReplayVerdict& verdict) {
+void AddDamage(const std::string& damage, uint64_t lost_from_ns, const format::RankReader& reader,
+               ReplayVerdict& verdict) {
   if (damage.empty()) return;
   verdict.data_lost = true;
+  const bool is_same = verdict.outcome == Outcome::kSame;
+  bool is_apart = lost_from_ns == UINT64_MAX;
+  if (!is_apart && !is_same && verdict.diverged_at) {
+    const std::optional<uint64_t> by = NotLaterThan(reader, *verdict.diverged_at);
+    is_apart = by && *by < lost_from_ns;
+  }
+  verdict.is_damages_doing = !is_same && !is_apart;
+  if (!is_same) verdict.json["by_damage"] = verdict.is_damages_doing;
   verdict.summary += "; the recording is DAMAGED";
+  if (!is_same)
+    verdict.details.insert(verdict.details.begin(),
+                           is_apart ? "what differs does not come from the damage"
+                                    : "what differs may come from the damage alone");
   verdict.details.insert(verdict.details.begin(), "DAMAGED: " + damage);
   verdict.json["damaged"] = damage;
   verdict.json["data_lost"] = true;

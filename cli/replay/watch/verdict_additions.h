@@ -31,7 +31,10 @@ void AddChanges(const std::vector<Change>& changes, const std::string& trace,
                 ReplayVerdict& verdict);
 
 // Part of the recording could not be read, as `damage` says; empty: all could.
-void AddDamage(const std::string& damage, ReplayVerdict& verdict);
+// `lost_from_ns`: no event of the recording before that time is lost. A divergence before it is
+// none of the damage's.
+void AddDamage(const std::string& damage, uint64_t lost_from_ns, const format::RankReader& reader,
+               ReplayVerdict& verdict);
 
 }  // namespace deja::cli
 

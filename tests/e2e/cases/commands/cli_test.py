@@ -202,17 +202,26 @@ class GoodRun(harness.DejaTest):
         middle = len(data) * 2 // 3  # the header comes first, the index last
         data[middle:middle + 64] = bytes(64)
         events.write_bytes(data)
-        for words in (["verify", self.trace_path()], ["info", self.trace_path()], ["info", self.trace_path(), "--json"],
-                      ["show", self.trace_path(), "--rank", 1], ["show", self.trace_path(), "--rank", 1, "--last", 1],
-                      ["diff", self.trace_path(), copy], ["bisect", copy, self.trace_path()], ["pack", self.trace_path()],
-                      ["unpack", self.dir / "run.deja.zip", "--out", self.dir / "unpacked.deja"]):
+        bad = self.trace_path()
+        other = self.dir / "other.deja"
+        for trace, rank in (self.dir / "part.deja", 1), (other, 0):
+            trace.mkdir()
+            shutil.copytree(bad / f"rank-{rank:05}", trace / f"rank-{rank:05}")
+        for words in (["verify", bad], ["info", bad], ["info", bad, "--json"],
+                      ["show", bad, "--rank", 1], ["show", bad, "--rank", 1, "--last", 1],
+                      ["diff", bad, copy], ["bisect", copy, bad], ["pack", bad],
+                      ["unpack", self.dir / "run.deja.zip", "--out", self.dir / "unpacked.deja"],
+                      ["check", bad], ["check", "--summarize", bad], ["check", bad], ["report", bad, "--out", "run.html"],
+                      *(["export", bad, "--format", name, "--out", f"run.{name}"] for name in ("perfetto", "chrome", "fr", "json", "csv")),
+                      ["export", bad, "--tensor", "0:1", "--rank", 1, "--out", "one.npy"], ["top", bad, "--count", 1],
+                      ["doctor", bad, "--rank", 1], ["recover", bad], ["merge", self.dir / "part.deja", other, "--out", "merged.deja"],
+                      ["serve", bad, "--rank", 1], ["replay", bad, "--rank", 1], ["replay", bad, "--rank", 1, "--json"],
+                      ["replay", bad, "--rank", 1, "--gdb-command", "quit"], ["replay", bad, "--rank", 1, "--vscode"]):
             run = self.checked(self.deja(*words), harness.EXIT_DATA_LOSS)
             self.assertIn("NOT SOUND" if words[0] == "verify" else "DAMAGED: ", run.stdout + run.stderr, f"\n{run}")
-        self.assertEqual(["damaged" in rank for rank in self.deja("info", self.trace_path(), "--json").json()["ranks"]], [False, True])
-        for options in [], ["--json"]:
-            run = self.replay(1, options=options)
-            self.assertNotEqual(run.code, harness.EXIT_OK, f"\n{run}")
-            self.assertRegex(run.stderr, r"rank 1: its recording is DAMAGED: \S*events.deja, offset")
+            if words[0] not in ("verify", "doctor"):
+                self.assertRegex(run.stderr, r"rank 1: its recording is DAMAGED: \S*events.deja, offset \d+", f"\n{run}")
+        self.assertEqual(["damaged" in rank for rank in self.deja("info", bad, "--json").json()["ranks"]], [False, True])
         self.checked(self.replay(0))
 
     def test_a_bundle_is_the_trace(self):

@@ -22,11 +22,14 @@ class Gdb(harness.DejaTest):
 
     def test_stops_at_operations_and_steps(self):
         self.checked(self.record("replay_trainer"))
-        run = self.checked(self.gdb("deja until seq 9", "deja where", "deja next", "deja until step 5", "deja where"))
+        run = self.checked(self.gdb("deja until seq 9", "deja where", "deja next", "deja until step 5", "deja where",
+                                    "deja until divergence", "deja where"))
         self.assertIn("deja: Recv #9 of comm 0", run.stdout)
         self.assertIn("rank 2, step 1, last call: Recv #9 of comm 0", run.stdout)
         self.assertIn("deja: AllReduce #2 of comm 1", run.stdout)
         self.assertIn("deja: step 5 begins", run.stdout)
+        there_is_none = run.stdout.split("deja: the program ends with exit 0; recorded: exit 0\n")[1]
+        self.assertIn("deja: rank 2, step 19, last call: ", there_is_none)
         self.assertIn("the recording ends with: exit 0", run.stdout)
         self.assertIn("trainer.cc:", run.stdout)
 
