@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -12,6 +13,19 @@ import harness  # noqa: E402
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
 PROGRAMS = Path(__file__).resolve().parents[2] / "apps" / "python"
 PROGRAM = PROGRAMS / "dying_workers.py"
+
+
+KILLS_A_DEAD_CHILD = """
+import os, signal, sys, time
+child = os.fork()
+if child == 0:
+    time.sleep(4)
+    os._exit(5)
+print(child, flush=True)
+sys.stdin.readline()
+os.kill(child, signal.SIGTERM)
+print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
 
 class DyingChildren(harness.DejaTest):
@@ -46,6 +60,21 @@ class DyingChildren(harness.DejaTest):
 
     def test_a_parent_that_asks_whether_it_has_ended(self):
         self.assertDiesAgain("asked")
+
+    def test_one_that_had_ended_when_its_parent_killed_it(self):
+        """The parent comes to the signal sooner in a replay: what it reads has been written long ago."""
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
+                              KILLS_A_DEAD_CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = int(process.stdout.readline())
+        state = Path(f"/proc/{child}/stat")
+        until = time.monotonic() + harness.DEFAULT_TIMEOUT
+        while state.read_text().rsplit(")", 1)[1].split()[0] != "Z" and time.monotonic() < until:
+            time.sleep(0.05)
+        _, errors = process.communicate(b"\n", timeout=harness.DEFAULT_TIMEOUT)
+        self.assertEqual(process.returncode, 0, errors)
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout).splitlines(), [str(child), "ended with 5"], str(again))
+        self.assertNotIn("ended with signal", again.stdout + again.stderr)
 
 
 class InterruptedParents(harness.DejaTest):
