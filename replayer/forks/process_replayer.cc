@@ -96,7 +96,7 @@ bool ProcessReplayer::HadEndedAtSignal(int recorded) {
 
 // A child that ended by itself in the recorded run does so before it is killed. So its last calls,
 // and how it ends, do not depend on a race. Where it may have ended by the signal, in its handler,
-// it gets some time to come to where it was.
+// it gets some time to reach that place.
 void ProcessReplayer::AwaitEnd(int pid) {
   const int recorded = replayer_.session == nullptr || pid <= 0 ? 0 : pids_.Recorded(pid);
   if (recorded == 0) return;

@@ -1,13 +1,14 @@
 """A child exits while its parent does something else; the handler of SIGCHLD raises where the parent is by then.
 
-    interrupted_parent.py prints | computes | waits | ends
+    interrupted_parent.py prints | starts | computes | waits | ends
 
-The parent prints; computes without a call that leaves the interpreter; tries to get a lock and computes in between; or
+The parent prints; starts programs (vfork), too; computes without a call that leaves the interpreter; tries to get a lock and computes in between; or
 has ended by an exception whose text Deja notes (ends).
 """
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -60,7 +61,10 @@ def main():
     number = 0
     try:
         while number < MOST:
-            if how == "prints":
+            if how == "starts":
+                # What the child does before it is another program is not the parent's.
+                subprocess.run(["true"], check=True)
+            if how in ("prints", "starts"):
                 say(f"line {number}")
             if how == "waits":
                 lock.acquire(timeout=0.001)

@@ -62,7 +62,7 @@ class DyingChildren(harness.DejaTest):
         self.assertDiesAgain("asked")
 
     def test_one_that_had_ended_when_its_parent_killed_it(self):
-        """The parent comes to the signal sooner in a replay: what it reads has been written long ago."""
+        """The parent sends the signal sooner in a replay, where what it reads is there at once."""
         process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
                               KILLS_A_DEAD_CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         child = int(process.stdout.readline())
@@ -91,6 +91,9 @@ class InterruptedParents(harness.DejaTest):
 
     def test_that_prints(self):
         self.assertDiesThere("prints", r"line 0\n(line \d+\n)*died with 7 after \d+\n$")
+
+    def test_that_starts_programs(self):
+        self.assertDiesThere("starts", r"line 0\n(line \d+\n)*died with 7 after \d+\n$")
 
     def test_that_computes(self):
         self.assertDiesThere("computes", r"^died with 7 after some\n$")
