@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "api/libc_table.h"
@@ -32,13 +33,14 @@ int InputRecorder::OnChildMade(uint32_t number, int pid, const preload::NextProg
 // What a wait that does not want to wait found, of one process. A program asks as often as it
 // likes. So the first vain question is recorded, and the one that finds an end with the number of
 // vain ones before it.
-void InputRecorder::WriteLook(uint64_t key, int64_t result) {
+void InputRecorder::WriteLook(uint64_t key, int64_t result, int error) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
   input.api = static_cast<uint32_t>(api::LibcApi::kwaitpid);
   input.key = key;
   input.result = result;
+  input.error = static_cast<uint32_t>(error);
   rec->writer.Write(input);
   rec->RelieveStaging();
 }
@@ -88,6 +90,23 @@ void InputRecorder::AfterVainWait(preload::WaitCall& call) {
   if (!IsLook(call)) return;
   WriteChildSignal(recorder_);
   if (vain_waits_.Count(call.pid) == 1) WriteLook(KeyOfLook(call), -1);
+}
+
+void InputRecorder::WriteEndedWait() {
+  WriteLook(preload::kKeyOfEndedWait, -static_cast<int64_t>(preload::t_child_signal.child_waits),
+            EINTR);
+}
+
+// One that has come for a computation ends the wait that follows it.
+void InputRecorder::BeforeWait(preload::WaitCall& call) {
+  WriteChildSignal(recorder_);
+  if ((call.options & WNOHANG) != 0 || !TakeWaitingChildSignal()) return;
+  call.is_ended = true;
+  WriteEndedWait();
+}
+
+void InputRecorder::AfterEndedWait() {
+  if (preload::TakeChildSignal()) WriteEndedWait();
 }
 
 void InputRecorder::AfterWait(preload::WaitCall& call) {

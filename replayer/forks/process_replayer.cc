@@ -275,11 +275,29 @@ bool ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
   return true;
 }
 
+// SIGCHLD ends the wait that it ended.
+bool ProcessReplayer::IsWaitEnded(ThreadState& thread) {
+  if (thread.recorded == kNone || replayer_.session->options().is_late) return false;
+  const InputKey key{static_cast<uint32_t>(api::LibcApi::kwaitpid), preload::kKeyOfEndedWait};
+  const auto& by_key = replayer_.session->plan().threads()[thread.recorded].by_key;
+  const auto ended = by_key.find(key);
+  if (ended == by_key.end()) return false;
+  uint32_t& next = thread.next_by_key[key];
+  if (next >= ended->second.size()) return false;
+  const int64_t place = replayer_.session->plan().inputs()[ended->second[next]].result;
+  if (place != -static_cast<int64_t>(preload::t_child_signal.child_waits)) return false;
+  ++next;
+  replayer_.session->progress().ConsumeMeeting(thread.recorded);
+  return true;
+}
+
 // Which of several ended first is as it was recorded.
 void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
   if (replayer_.session == nullptr) return;
   replayer_.session->progress().CountActivity();
   ThreadState& thread = replayer_.session->Thread();
+  call.is_ended = (call.options & WNOHANG) == 0 && IsWaitEnded(thread);
+  if (call.is_ended) return;
   const bool is_found = ServeLook(thread, call);
   if (call.finds_nothing) return;
   if (call.pid != -1 && call.pid != 0) {

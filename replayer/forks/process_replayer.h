@@ -49,6 +49,7 @@ class ProcessReplayer : public preload::ProcessCalls {
   void AwaitRecordedEnd(int pid) const;
   [[nodiscard]] bool HadEndedAtSignal(int recorded);
   bool IsOrHasChild(int pid);
+  [[nodiscard]] bool IsWaitEnded(ThreadState& thread);
   bool ServeLook(ThreadState& thread, preload::WaitCall& call);
   void EndCompanions();
 

@@ -95,6 +95,16 @@ class InterruptedParents(harness.DejaTest):
     def test_that_starts_programs(self):
         self.assertDiesThere("starts", r"line 0\n(line \d+\n)*died with 7 after \d+\n$")
 
+    def test_that_waits_for_another_child(self):
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable,
+                              PROGRAMS / "interrupted_parent.py", "reaps"], stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"died with 7 after 0\n")
+        _, errors = process.communicate(b"\n", timeout=harness.DEFAULT_TIMEOUT)
+        self.assertEqual(process.returncode, 0, errors)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), "died with 7 after 0\n", str(again))
+
     def test_that_computes(self):
         self.assertDiesThere("computes", r"^died with 7 after some\n$")
 
