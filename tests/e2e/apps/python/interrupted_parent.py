@@ -2,8 +2,9 @@
 
     interrupted_parent.py prints | starts | computes | reaps | waits | ends
 
-The parent prints; starts programs (vfork), too; computes without a call that leaves the interpreter; waits for
-another child, which ends when it has read something; tries to get a lock and computes in between; or has ended by an exception whose text Deja notes (ends).
+The parent prints; starts programs (vfork), too; computes without a call that leaves the interpreter; waits for another
+child, which ends when it has read something; tries to get a lock and computes in between; or has ended by an exception
+whose text Deja notes (ends).
 """
 import multiprocessing
 import os
