@@ -28,6 +28,24 @@ print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+NEEDS_A_CHILD_LATE = """
+import os, signal
+asks, asked = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    os.urandom(4)
+    while os.read(asks[0], 1):
+        os.write(asked[1], b"x")
+os.close(asked[1])
+for _ in range(1500):
+    sum(range(100000))
+os.write(asks[1], b"?")
+print(os.read(asked[0], 1))
+os.kill(child, signal.SIGKILL)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 class DyingChildren(harness.DejaTest):
     def assertDiesAgain(self, how):
         run = self.checked(self.record_single(sys.executable, PROGRAM, how))
@@ -60,6 +78,12 @@ class DyingChildren(harness.DejaTest):
 
     def test_a_parent_that_asks_whether_it_has_ended(self):
         self.assertDiesAgain("asked")
+
+    def test_one_that_its_parent_needs_for_long_before_it_kills_it(self):
+        run = self.checked(self.record_single(sys.executable, "-c", NEEDS_A_CHILD_LATE))
+        self.assertEqual(run.stdout, "b'x'\n-9\n")
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
 
     def test_one_that_had_ended_when_its_parent_killed_it(self):
         """The parent sends the signal sooner in a replay, where what it reads is there at once."""
