@@ -23,8 +23,8 @@ namespace deja::replayer {
 [[noreturn]] void Park(Session& session, ThreadState& thread, std::string_view api, uint32_t comm,
                        uint64_t comm_seq, const RecordedCall* entered);
 
-// Waits in a child that a signal ended, at the end of its recording. It returns if the signal is not
-// to come.
+// Waits in a child that a signal ended, at the end of its recording. It returns if the signal is
+// not to come.
 using SignalWait = void (*)(const Session&);
 void SetSignalWait(SignalWait wait);
 
