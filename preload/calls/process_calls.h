@@ -19,6 +19,7 @@ struct WaitCall {
   int result = 0;
   int status = 0;
   bool finds_nothing = false;  // set before it: no process has ended, and no call is made
+  bool is_ended = false;       // set before it: by SIGCHLD, whose handler runs; no call is made
 };
 
 // Why the handler of SIGCHLD is entered: the signal ended a system call that waited; it was sent
@@ -48,6 +49,8 @@ class ProcessCalls {
   // Around a wait for processes: the first may change `pid`, the second `result` and `status`.
   virtual void BeforeWait([[maybe_unused]] WaitCall& call) {}
   virtual void AfterWait([[maybe_unused]] WaitCall& call) {}
+  // A signal has ended a wait for processes.
+  virtual void AfterEndedWait() {}
   // A wait that does not want to wait (WNOHANG) found no process that has ended.
   virtual void AfterVainWait([[maybe_unused]] WaitCall& call) {}
   // SIGCHLD has reached the first thread of a program of Python (preload/engine/child_signal.h).

@@ -24,6 +24,8 @@ struct ChildSignal {
   // Calls of open, read, write, close and sigaction since the thread last met another process at a
   // semaphore or a pipe. Only while there is a handler.
   uint64_t file_calls = 0;
+  // Waits for the end of a process that have begun; one that a signal has ended does not count.
+  uint64_t child_waits = 0;
 };
 extern constinit thread_local ChildSignal t_child_signal __attribute__((tls_model("initial-exec")));
 

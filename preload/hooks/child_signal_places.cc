@@ -14,10 +14,11 @@ void BeginCallAtPlace() {
 }
 
 void EndFileCall() {
-  if (InsideDeja() || IsBorrowedMemory()) return;
+  if (InsideDeja()) return;
   ChildSignal& signal = t_child_signal;
-  ++signal.file_calls;
+  ++signal.file_calls;  // the hook of vfork takes those of the child back
   if (!signal.waits && !signal.came && !g_counts_file_calls.load(std::memory_order_relaxed)) return;
+  if (IsBorrowedMemory()) return;  // a system call
   const ErrnoKeeper keep;
   if (const Engine* engine = EngineOfThisProcess()) engine->processes->AfterFileCall();
 }

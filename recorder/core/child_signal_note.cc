@@ -42,10 +42,15 @@ void GiveChildSignalAtFileCall() {
   preload::RunChildSignalHandler();
 }
 
-bool GiveChildSignalAtWait() {
+bool TakeWaitingChildSignal() {
   if (!preload::t_child_signal.waits) return false;
   preload::StopChildSignalTimer();
   preload::t_child_signal.waits = false;
+  return true;
+}
+
+bool GiveChildSignalAtWait() {
+  if (!TakeWaitingChildSignal()) return false;
   preload::RunChildSignalHandler();
   return true;
 }

@@ -25,16 +25,19 @@ class InputRecorder : public preload::InputCalls,
 
   void OnInput(preload::InputCall& call) override;
   int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
-  bool MayKill(int, int) override { return true; }
+  bool MayKill(int pid, int signal) override;
   int OnChildMade(uint32_t number, int pid, const preload::NextProgram& program) override;
+  void BeforeWait(preload::WaitCall& call) override;
   void AfterWait(preload::WaitCall& call) override;
+  void AfterEndedWait() override;
   void AfterVainWait(preload::WaitCall& call) override;
   bool OnChildSignal(preload::ChildSignalCause cause) override;
   void BeforeCallAtPlace() override;
   void AfterFileCall() override;
 
  private:
-  void WriteLook(int pid, int64_t result);
+  void WriteLook(uint64_t key, int64_t result, int error = 0);
+  void WriteEndedWait();
 
   Recorder& recorder_;
   VainWaits vain_waits_;

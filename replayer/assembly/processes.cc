@@ -29,6 +29,24 @@
 
 namespace deja::replayer {
 
+namespace {
+
+constexpr timespec kPause{0, 2'000'000};
+
+// The process that sends the signal may need the child before: it has time while the rank moves.
+void AwaitSignal(const Session& session) {
+  constexpr uint64_t kPatienceNs = 2'000 * Stillness::kMs;
+  constexpr uint64_t kMostNs = 10'000 * Stillness::kMs;
+  const uint64_t begun = MonotonicNs();
+  Stillness still(session);
+  while (still.ns_of_the_watch() < kPatienceNs && MonotonicNs() - begun < kMostNs) {
+    syscall(SYS_nanosleep, &kPause, nullptr);
+    still.IsTimeToLook();
+  }
+}
+
+}  // namespace
+
 void ReplayerEngine::OpenChild() {
   const preload::ProcessName& name = preload::OwnProcessName();
   if (!preload::HasProcessName() || !name.IsChild()) return;
@@ -66,6 +84,7 @@ void ReplayerEngine::OpenChild() {
   if (!options.is_before_fork) {
     report.Write(StartLine{.pid = OwnPid()});
   }
+  SetSignalWait(AwaitSignal);
   FillInherited();
   Begin();
 }
@@ -79,7 +98,6 @@ void ReplayerEngine::AwaitOtherThreads() {
     return session->progress().MeetingsLeftBut(own) != 0 || !AreAnswersGiven(own);
   };
   if (!are_left()) return;
-  constexpr timespec kPause{0, 2'000'000};
   constexpr int kMostPauses = 5'000;  // other processes of the rank may go on for long
   WithoutInterpreter apart(true);
   Stillness still(*session);

@@ -34,6 +34,7 @@ std::atomic<int> g_watcher{0};  // thread id; 0: there is none yet
 std::atomic<bool> g_ends_with_child{false};
 std::atomic<bool> g_ends_by_itself{false};
 std::atomic<bool> g_exit_reported{false};
+std::atomic<SignalWait> g_signal_wait{nullptr};
 std::atomic<uint32_t> g_parked{0};
 std::atomic<uint32_t> g_show_end{0};  // 1: a parked thread shall stop in gdb; a futex word
 
@@ -102,7 +103,7 @@ std::span<const ParkedPart> ListParked(ParkedThreads& out) {
   const uint32_t signal = end.kind == EndKind::kCrash ? end.signal : fate.signal;
   std::atomic<uint32_t> never{0};
   if (signal != 0) {
-    WaitOn(never, 0, kPatienceNs);
+    if (const SignalWait wait = g_signal_wait.load(); wait != nullptr) wait(session);
     syscall(SYS_kill, syscall(SYS_getpid), signal);
     WaitOn(never, 0, kPatienceNs);
   }
@@ -254,6 +255,10 @@ void LetProgramEnd(Session& session, std::string_view why) {
   g_ends_by_itself.store(true);
   session.payloads().StopReadingAhead();
   AwaitWatchersEnd();
+}
+
+void SetSignalWait(SignalWait wait) {
+  g_signal_wait.store(wait);
 }
 
 void ForgetEnding() {

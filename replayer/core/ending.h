@@ -23,6 +23,11 @@ namespace deja::replayer {
 [[noreturn]] void Park(Session& session, ThreadState& thread, std::string_view api, uint32_t comm,
                        uint64_t comm_seq, const RecordedCall* entered);
 
+// Waits in a child that a signal ended, at the end of its recording. It returns if the signal is
+// not to come.
+using SignalWait = void (*)(const Session&);
+void SetSignalWait(SignalWait wait);
+
 // In a fork child, before its session: nothing has happened yet.
 void ForgetEnding();
 

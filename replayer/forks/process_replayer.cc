@@ -17,6 +17,7 @@
 #include "preload/process/process_again.h"
 #include "preload/process/process_lineage.h"
 #include "preload/process/process_name.h"
+#include "preload/process/signal_look.h"
 #include "preload/process/threads.h"
 #include "replayer/core/ending.h"
 #include "replayer/forks/chosen_child.h"
@@ -77,11 +78,31 @@ int ProcessReplayer::MapPid(int pid) {
   return pid < 0 ? -live : live;
 }
 
+// The calling thread sends the process SIGTERM or SIGKILL, and the recording says that it had ended
+// by then.
+bool ProcessReplayer::HadEndedAtSignal(int recorded) {
+  ThreadState& thread = replayer_.session->Thread();
+  if (thread.recorded == kNone || replayer_.session->options().is_late) return false;
+  const InputKey key{static_cast<uint32_t>(api::LibcApi::kwaitpid), preload::KeyOfSignal(recorded)};
+  const auto& by_key = replayer_.session->plan().threads()[thread.recorded].by_key;
+  const auto looks = by_key.find(key);
+  if (looks == by_key.end()) return false;
+  uint32_t& next = thread.next_by_key[key];
+  if (next >= looks->second.size()) return false;
+  const bool had_ended = replayer_.session->plan().inputs()[looks->second[next++]].result == 1;
+  replayer_.session->progress().ConsumeMeeting(thread.recorded);
+  return had_ended;
+}
+
 // A child that ended by itself in the recorded run does so before it is killed. So its last calls,
-// and how it ends, do not depend on a race.
-void ProcessReplayer::AwaitEnd(int pid) const {
+// and how it ends, do not depend on a race. Where it may have ended by the signal, in its handler,
+// it gets some time to reach that place.
+void ProcessReplayer::AwaitEnd(int pid) {
   const int recorded = replayer_.session == nullptr || pid <= 0 ? 0 : pids_.Recorded(pid);
-  if (recorded == 0 || pids_.IsGone(recorded)) return;
+  if (recorded == 0) return;
+  const bool had_ended = HadEndedAtSignal(recorded);
+  if (pids_.IsGone(recorded)) return;
+  if (had_ended) return AwaitRecordedEnd(pid);
   const auto status = replayer_.session->plan().StatusOf(static_cast<uint32_t>(recorded));
   if (!status || !WIFEXITED(*status)) return;
   constexpr timespec kPause{0, 2'000'000};
@@ -105,8 +126,9 @@ void ProcessReplayer::AwaitRecordedEnd(int pid) const {
            info.si_pid != 0;
   };
   if (has_ended()) return;
+  const bool is_patient = IsInDebugger();
   WithoutInterpreter apart(true);
-  for (int i = 0; i < most_pauses && !has_ended(); ++i) nanosleep(&kPause, nullptr);
+  for (int i = 0; (i < most_pauses || is_patient) && !has_ended(); ++i) nanosleep(&kPause, nullptr);
   apart.End();
 }
 
@@ -253,11 +275,29 @@ bool ProcessReplayer::ServeLook(ThreadState& thread, preload::WaitCall& call) {
   return true;
 }
 
+// SIGCHLD ends the wait that it ended.
+bool ProcessReplayer::IsWaitEnded(ThreadState& thread) {
+  if (thread.recorded == kNone || replayer_.session->options().is_late) return false;
+  const InputKey key{static_cast<uint32_t>(api::LibcApi::kwaitpid), preload::kKeyOfEndedWait};
+  const auto& by_key = replayer_.session->plan().threads()[thread.recorded].by_key;
+  const auto ended = by_key.find(key);
+  if (ended == by_key.end()) return false;
+  uint32_t& next = thread.next_by_key[key];
+  if (next >= ended->second.size()) return false;
+  const int64_t place = replayer_.session->plan().inputs()[ended->second[next]].result;
+  if (place != -static_cast<int64_t>(preload::t_child_signal.child_waits)) return false;
+  ++next;
+  replayer_.session->progress().ConsumeMeeting(thread.recorded);
+  return true;
+}
+
 // Which of several ended first is as it was recorded.
 void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
   if (replayer_.session == nullptr) return;
   replayer_.session->progress().CountActivity();
   ThreadState& thread = replayer_.session->Thread();
+  call.is_ended = (call.options & WNOHANG) == 0 && IsWaitEnded(thread);
+  if (call.is_ended) return;
   const bool is_found = ServeLook(thread, call);
   if (call.finds_nothing) return;
   if (call.pid != -1 && call.pid != 0) {

@@ -45,9 +45,11 @@ class ProcessReplayer : public preload::ProcessCalls {
   virtual void AwaitOtherThreads() = 0;
 
  private:
-  void AwaitEnd(int pid) const;
+  void AwaitEnd(int pid);
   void AwaitRecordedEnd(int pid) const;
+  [[nodiscard]] bool HadEndedAtSignal(int recorded);
   bool IsOrHasChild(int pid);
+  [[nodiscard]] bool IsWaitEnded(ThreadState& thread);
   bool ServeLook(ThreadState& thread, preload::WaitCall& call);
   void EndCompanions();
 

@@ -33,6 +33,10 @@ constinit RealFn<SpawnFn> real_posix_spawnp{"posix_spawnp"};
 
 std::atomic<bool> g_enters_at_once{false};
 
+// A vfork child has its parent's memory until it becomes a program.
+constinit thread_local uint64_t t_file_calls_at_vfork __attribute__((tls_model("initial-exec"))) =
+    0;
+
 // The number of the process that the calling thread is about to make; 0: it has none.
 void Begin() {
   ThreadRecord& self = Self();
@@ -154,10 +158,12 @@ DEJA_EXPORT pid_t _Fork() noexcept {
 // For vfork_hook_x86_64.S.
 extern "C" void deja_vfork_begins() {
   const deja::ErrnoKeeper keep;
+  t_file_calls_at_vfork = t_child_signal.file_calls;
   Begin();
 }
 
 extern "C" pid_t deja_vfork_made(int result) {
+  t_child_signal.file_calls = t_file_calls_at_vfork;
   if (result < 0) {
     errno = -result;
     result = -1;

@@ -79,12 +79,14 @@ bool IsChildSignal(int signal, const struct sigaction* action) {
 int SetChildSignalAction(const struct sigaction* action, struct sigaction* old) {
   const FileCall counted;
   const Handler before = g_child_signal_handler.load(std::memory_order_acquire);
+  // A vfork child changes its own disposition (Python's resets each handler), not the parent's.
+  const bool is_own = !IsBorrowedMemory();
   struct sigaction ours {};
   struct sigaction was {};
   Handler handler = nullptr;
   if (action != nullptr) {
     ours = *action;
-    if (IsPlainHandler(*action)) {
+    if (is_own && IsPlainHandler(*action)) {
       handler = action->sa_handler;
       ours.sa_flags |= SA_SIGINFO;
       ours.sa_sigaction = &OnChildSignal;
@@ -92,7 +94,7 @@ int SetChildSignalAction(const struct sigaction* action, struct sigaction* old) 
     }
   }
   const int result = real_sigaction(SIGCHLD, action == nullptr ? nullptr : &ours, &was);
-  if (action != nullptr)
+  if (is_own && action != nullptr)
     g_child_signal_handler.store(result == 0 ? handler : before, std::memory_order_release);
   if (result == 0 && old != nullptr) {
     *old = was;

@@ -8,9 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "common/runtime/errno_keeper.h"
 #include "preload/calls/input_calls.h"
 #include "preload/calls/process_calls.h"
+#include "preload/engine/child_signal.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/spawn.h"
@@ -25,15 +28,36 @@ constinit RealFn<int (*)(pid_t, pid_t)> real_setpgid{"setpgid"};
 constinit RealFn<pid_t (*)(pid_t)> real_getpgid{"getpgid"};
 constinit RealFn<pid_t (*)(pid_t)> real_getsid{"getsid"};
 
+bool IsWait(const WaitCall& call) {
+  return (call.options & WNOHANG) == 0;
+}
+
 void Before(Engine& engine, WaitCall& call) {
+  if (IsWait(call)) ++t_child_signal.child_waits;
   Guard guard;
   engine.processes->BeforeWait(call);
+}
+
+// The program waits again, if it likes.
+int EndBySignal(const WaitCall& call) {
+  if (IsWait(call)) --t_child_signal.child_waits;
+  if (call.is_ended) RunChildSignalHandler();
+  errno = EINTR;
+  return -1;
 }
 
 void After(Engine& engine, WaitCall& call) {
   const ErrnoKeeper keep;
   Guard guard;
   engine.processes->AfterWait(call);
+}
+
+int AfterEnded(Engine& engine, const WaitCall& call) {
+  {
+    Guard guard;
+    engine.processes->AfterEndedWait();
+  }
+  return EndBySignal(call);
 }
 
 void AfterVain(Engine& engine, WaitCall& call) {
@@ -48,7 +72,9 @@ pid_t Wait(pid_t pid, int* status, int options, rusage* usage) {
   WaitCall call{pid, options, 0, 0};
   Before(*engine, call);
   if (call.finds_nothing) return 0;
+  if (call.is_ended) return EndBySignal(call);
   call.result = real_wait4(call.pid, &call.status, options, usage);
+  if (call.result < 0 && errno == EINTR) return AfterEnded(*engine, call);
   if (call.result == 0) AfterVain(*engine, call);
   if (call.result <= 0) return call.result;
   After(*engine, call);
@@ -120,7 +146,9 @@ DEJA_EXPORT int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
   if (type == P_PGID) call.pid = -static_cast<pid_t>(id);
   const pid_t asked = call.pid;
   // What a descriptor means is the kernel's matter.
-  if (type == P_ALL || type == P_PID || type == P_PGID) Before(*engine, call);
+  const bool is_asked = type == P_ALL || type == P_PID || type == P_PGID;
+  if (is_asked) Before(*engine, call);
+  if (call.is_ended) return EndBySignal(call);
   if (call.finds_nothing) {
     out = {};
     return 0;
@@ -132,6 +160,7 @@ DEJA_EXPORT int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
   }
   out.si_pid = 0;
   const int result = real_waitid(type, id, &out, options);
+  if (is_asked && result < 0 && errno == EINTR) return AfterEnded(*engine, call);
   if (result == 0 && out.si_pid == 0) AfterVain(*engine, call);
   if (result != 0 || out.si_pid == 0) return result;
   call.result = out.si_pid;

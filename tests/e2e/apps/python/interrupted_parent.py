@@ -1,13 +1,15 @@
 """A child exits while its parent does something else; the handler of SIGCHLD raises where the parent is by then.
 
-    interrupted_parent.py prints | computes | waits | ends
+    interrupted_parent.py prints | starts | computes | reaps | waits | ends
 
-The parent prints; computes without a call that leaves the interpreter; tries to get a lock and computes in between; or
-has ended by an exception whose text Deja notes (ends).
+The parent prints; starts programs (vfork), too; computes without a call that leaves the interpreter; waits for another
+child, which ends when it has read something; tries to get a lock and computes in between; or has ended by an exception
+whose text Deja notes (ends).
 """
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -22,6 +24,14 @@ def say(text):
 
 class Died(Exception):
     pass
+
+
+def start_child_that_reads():
+    child = os.fork()
+    if child == 0:
+        os.read(0, 1)
+        os._exit(0)
+    return child
 
 
 class Slow(Exception):
@@ -50,18 +60,28 @@ def main():
     if child == 0:
         time.sleep(CHILD_LIVES)
         os._exit(7)
+    lives = True
 
     def ended(*_):
-        found, status = os.waitpid(child, os.WNOHANG)
+        nonlocal lives
+        found, status = os.waitpid(child, os.WNOHANG) if lives else (0, 0)
         if found:
+            lives = False
             raise Died(os.waitstatus_to_exitcode(status))
 
+    other = start_child_that_reads() if how == "reaps" else 0
     signal.signal(signal.SIGCHLD, ended)
     number = 0
     try:
         while number < MOST:
-            if how == "prints":
+            if how == "starts":
+                # What the child does before it is another program is not the parent's.
+                subprocess.run(["true"], check=True)
+            if how in ("prints", "starts"):
                 say(f"line {number}")
+            if how == "reaps":
+                os.waitpid(other, 0)
+                say("reaped")
             if how == "waits":
                 lock.acquire(timeout=0.001)
                 sum(range(10000))
@@ -72,6 +92,8 @@ def main():
         say(f"died with {died} after {number if how != 'computes' else 'some'}")
     if how == "ends":
         raise Slow
+    if how == "reaps":
+        os.waitpid(other, 0)
     lock.release()
 
 

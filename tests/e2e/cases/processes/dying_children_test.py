@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -12,6 +13,37 @@ import harness  # noqa: E402
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
 PROGRAMS = Path(__file__).resolve().parents[2] / "apps" / "python"
 PROGRAM = PROGRAMS / "dying_workers.py"
+
+
+KILLS_A_DEAD_CHILD = """
+import os, signal, sys, time
+child = os.fork()
+if child == 0:
+    time.sleep(4)
+    os._exit(5)
+print(child, flush=True)
+sys.stdin.readline()
+os.kill(child, signal.SIGTERM)
+print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+NEEDS_A_CHILD_LATE = """
+import os, signal
+asks, asked = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    os.urandom(4)
+    while os.read(asks[0], 1):
+        os.write(asked[1], b"x")
+os.close(asked[1])
+for _ in range(1500):
+    sum(range(100000))
+os.write(asks[1], b"?")
+print(os.read(asked[0], 1))
+os.kill(child, signal.SIGKILL)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
 
 
 class DyingChildren(harness.DejaTest):
@@ -47,6 +79,27 @@ class DyingChildren(harness.DejaTest):
     def test_a_parent_that_asks_whether_it_has_ended(self):
         self.assertDiesAgain("asked")
 
+    def test_one_that_its_parent_needs_for_long_before_it_kills_it(self):
+        run = self.checked(self.record_single(sys.executable, "-c", NEEDS_A_CHILD_LATE))
+        self.assertEqual(run.stdout, "b'x'\n-9\n")
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+    def test_one_that_had_ended_when_its_parent_killed_it(self):
+        """The parent sends the signal sooner in a replay, where what it reads is there at once."""
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
+                              KILLS_A_DEAD_CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = int(process.stdout.readline())
+        state = Path(f"/proc/{child}/stat")
+        until = time.monotonic() + harness.DEFAULT_TIMEOUT
+        while state.read_text().rsplit(")", 1)[1].split()[0] != "Z" and time.monotonic() < until:
+            time.sleep(0.05)
+        _, errors = process.communicate(b"\n", timeout=harness.DEFAULT_TIMEOUT)
+        self.assertEqual(process.returncode, 0, errors)
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout).splitlines(), [str(child), "ended with 5"], str(again))
+        self.assertNotIn("ended with signal", again.stdout + again.stderr)
+
 
 class InterruptedParents(harness.DejaTest):
     """The handler raises where it did, whatever the parent was doing."""
@@ -62,6 +115,19 @@ class InterruptedParents(harness.DejaTest):
 
     def test_that_prints(self):
         self.assertDiesThere("prints", r"line 0\n(line \d+\n)*died with 7 after \d+\n$")
+
+    def test_that_starts_programs(self):
+        self.assertDiesThere("starts", r"line 0\n(line \d+\n)*died with 7 after \d+\n$")
+
+    def test_that_waits_for_another_child(self):
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable,
+                              PROGRAMS / "interrupted_parent.py", "reaps"], stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"died with 7 after 0\n")
+        _, errors = process.communicate(b"\n", timeout=harness.DEFAULT_TIMEOUT)
+        self.assertEqual(process.returncode, 0, errors)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), "died with 7 after 0\n", str(again))
 
     def test_that_computes(self):
         self.assertDiesThere("computes", r"^died with 7 after some\n$")
