@@ -3,7 +3,7 @@ import contextlib
 
 import gdb
 
-from . import images, libraries, session, symbols
+from . import images, libraries, session, status_line, symbols
 from .stacks import is_own, program_frame, stopped_by_deja
 from .state import (END, OFFSET_COMM, OFFSET_EXIT, OFFSET_KEEP_IMAGES, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP, OFFSET_WATCHED, READY,
                     State, address_of_symbol, is_running)
@@ -47,6 +47,7 @@ class StopPoint(gdb.Breakpoint):
         StopPoint.start, start = Start(), StopPoint.start
         libraries.on_ready()
         start.apply(State())
+        status_line.follow()
         return start.stop
 
 
@@ -69,9 +70,10 @@ def apply_conditions(state, conditions):
 def go(conditions):
     """Runs, or goes on, until the library stops because of one of `conditions` (or at a divergence or the end)."""
     wanted = {**NO_CONDITIONS, **conditions}
-    with no_thread_events():
+    with no_thread_events(), status_line.shown():
         if is_running():
             apply_conditions(State(), wanted)
+            status_line.follow()
             gdb.execute("continue")
         else:
             StopPoint.start = Start(wanted)
@@ -113,6 +115,7 @@ def restart(checkpoint, start, image=None):
 
 
 def go_on():
+    status_line.follow()
     gdb.execute("continue", to_string=True)
 
 
@@ -148,7 +151,7 @@ def quietly(keep_breakpoints=False):
         breakpoint.silent = True
         breakpoint.enabled = keep_breakpoints
     try:
-        with no_thread_events():
+        with no_thread_events(), status_line.shown():
             yield
     finally:
         _quiet -= 1
@@ -161,6 +164,7 @@ def quietly(keep_breakpoints=False):
 def on_stop(event):
     if _quiet:
         return
+    status_line.hide()
     libraries.on_stop()
     if isinstance(event, gdb.BreakpointEvent) and any(isinstance(b, StopPoint) for b in event.breakpoints):
         say_why()

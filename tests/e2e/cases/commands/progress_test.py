@@ -29,6 +29,7 @@ class OnTerminal:
         self.seen = ""
         while not self.read():
             if not slowly:
+                select.select([self.fd], [], [], 1)
                 continue
             os.kill(pid, signal.SIGSTOP)
             time.sleep(0.1)
@@ -86,6 +87,23 @@ class Progress(harness.DejaTest):
                 self.assertTrue(any(line.startswith(result) for line in run.left()), run.seen)
                 self.assertFalse([line for line in run.left() if line.startswith(lines)], run.seen)
                 self.no_colours(run.seen)
+
+    def test_journeys_in_gdb(self):
+        at_once = "python import deja_gdb.status_line as s; s.BEGINS_AFTER_S = s.EVERY_S = 0.005"
+        commands = [at_once, "deja goto step 20", "deja goto step 3", "quit"]
+        run = OnTerminal(self, "replay", "run.deja", "--rank", "0", "--gdb",
+                         *(word for command in commands for word in ("--gdb-command", command)), slowly=False)
+        self.assertEqual(run.code, 0, run.seen)
+        self.assertRegex(run.seen, "\rdeja: step [0-9]+ of 24\x1b\\[K\r")
+        for step in 20, 3:
+            self.assertIn(f"deja: step {step} begins", run.left(), run.seen)
+        self.assertNotIn(" of 24", "".join(run.left()), run.seen)
+        for kind in ["--interpreter=mi3"], []:
+            words = ["replay", "run.deja", "--rank", "0", "--gdb", *kind, "--gdb-command", at_once,
+                     "--gdb-command", "deja goto step 20", "--gdb-command", "quit"]
+            run = OnTerminal(self, *words, slowly=False, TERM="xterm" if kind else "dumb")
+            self.assertIn("step 20 begins", run.seen)
+            self.assertNotIn(" of 24", run.seen)
 
     def test_no_line_where_none_can_be_erased(self):
         for env in {"TERM": "dumb"}, {"TERM": ""}:
