@@ -12,8 +12,7 @@ from . import session, state
 
 BEGINS_AFTER_S, EVERY_S = 1.0, 0.25
 TERMINAL = 2  # standard error, as cli/status_line.cc
-PLACE = struct.Struct("<III QQ")  # of the state, from OFFSET_HAS_STEP
-OFFSET_HAS_STEP = 60
+PLACE = struct.Struct("<III QQ")  # of the state, from state.OFFSET_HAS_STEP
 
 _pid = 0  # of the process that runs
 _depth = 0
@@ -95,7 +94,7 @@ def place():
     """Empty while the library is not set up."""
     try:
         with open(f"/proc/{_pid}/mem", "rb", buffering=0) as memory:
-            raw = os.pread(memory.fileno(), PLACE.size, state.state_address.known + OFFSET_HAS_STEP)
+            raw = os.pread(memory.fileno(), PLACE.size, state.state_address.known + state.OFFSET_HAS_STEP)
     except (OSError, OverflowError):
         return ""
     if len(raw) != PLACE.size:
