@@ -79,9 +79,11 @@ class Run:
             process.returncode = os.waitstatus_to_exitcode(status)
         return Ran(process.returncode, time.monotonic() - began, used.ru_utime + used.ru_stime), log
 
-    def fail(self, step, text):
+    def fail(self, step, *texts):
+        """Said at once: a run that is stopped has no summary."""
+        print(f"FAILED: {step}", flush=True)
         self.failed.append(step)
-        self.shown.append((step, text))
+        self.shown += [(step, text) for text in texts]
 
     def plain(self, step, argv):
         ran, log = self.command(step, argv)
@@ -123,6 +125,8 @@ class Run:
         cases = test_report.read(report)
         broken = [case for case in cases if case.failed]
         if broken:
+            for case in broken:
+                print(f"failed: {preset}: {case.name}; it runs again, alone", flush=True)
             again = folder_of(preset) / f"tests-{name}-again.xml"
             again.unlink(missing_ok=True)
             names = "|".join(f"^{re.escape(case.name)}$" for case in broken)
@@ -134,7 +138,7 @@ class Run:
             self.unstable += [f"{preset}: {name}" for name in passed]
             cases = [second.get(case.name, case) if case.failed else case for case in cases]
             if any(case.failed for case in cases):
-                self.failed.append(step)
+                self.fail(step)
         self.counts[step] = test_report.counts(cases)
         for line in test_report.skips(cases):
             print(f"skipped: {preset}: {line}", flush=True)

@@ -1,4 +1,6 @@
 """The tools that run the tests: what a report says is counted right, and the budget of processor time holds."""
+import contextlib
+import io
 import sys
 import tempfile
 import unittest
@@ -66,6 +68,13 @@ class TestSteps(unittest.TestCase):
         for name, _ in run_steps.steps_of("all"):
             if ": " in name and not name.endswith(": build"):
                 self.assertIn(name, rows)
+
+    def test_a_failure_is_said_at_once(self):
+        run = run_steps.Run([])
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            run.fail("dev: unit", "expected 3, got 4")
+        self.assertEqual(said.getvalue(), "FAILED: dev: unit\n")
+        self.assertEqual(run.shown, [("dev: unit", "expected 3, got 4")])
 
     def test_all_has_what_a_push_has_and_nightly_what_all_has(self):
         names = {kind: [name for name, _ in run_steps.steps_of(kind)] for kind in ("quick", "push", "all", "nightly")}

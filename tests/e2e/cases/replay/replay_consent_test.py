@@ -325,7 +325,7 @@ class Foreign(harness.DejaTest):
         swapped = self.checked(self.deja("verify", self.trace_path()), harness.EXIT_DATA_LOSS)
         self.assertIn("rank 0: events.deja at byte 0: its header says rank 1", swapped.stdout)
         self.assertIn("rank 1: events.deja at byte 0: its header says rank 0", swapped.stdout)
-        self.assertIn("its header says rank 1", self.checked(self.replay(0), harness.EXIT_FAILURE).stderr)
+        self.assertIn("its header says rank 1", self.checked(self.replay(0), harness.EXIT_DATA_LOSS).stderr)
         self.checked(self.record("replay_trainer", n=3, trace="other.deja"))
         shutil.rmtree(second)
         shutil.copytree(self.trace_path("other.deja") / "rank-00001", second)
@@ -335,7 +335,7 @@ class Foreign(harness.DejaTest):
         self.checked(self.record("replay_trainer"))
         folder = self.trace_path() / "rank-00000"
         shutil.copy(next(folder.glob("payloads*.deja")), folder / "events.deja")
-        run = self.checked(self.replay(0), harness.EXIT_FAILURE)
+        run = self.checked(self.replay(0), harness.EXIT_DATA_LOSS)
         self.assertNotIn("the same", run.stdout + run.stderr)
         self.assertIn("holds payloads", run.stderr)
 
