@@ -10,7 +10,7 @@ std::string OutputNameFor(const std::string& trace, std::string_view ending) {
   if (name.empty()) name = path.parent_path().filename().string();
   for (const std::string_view known : {".zip", ".deja"})
     if (name.size() > known.size() && name.ends_with(known))
-      name.resize(name.size() - known.size());
+      name.erase(name.size() - known.size());
   return name.append(ending);
 }
 

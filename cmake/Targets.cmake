@@ -56,6 +56,20 @@ function(deja_apart)
   set_target_properties(${ARGN} PROPERTIES UNITY_BUILD OFF)
 endfunction()
 
+# deja_precompile(TARGET PRIVATE HEADERS … | TARGET REUSE_FROM OWNER): its sources take the headers precompiled. To read
+# them takes a compiler longer than many a source. The owner has the options of those that reuse them, and no source but
+# DEJA_NO_SOURCE. Where each source is compiled by itself, it includes what it needs.
+set(DEJA_NO_SOURCE ${PROJECT_BINARY_DIR}/generated/no_source.cc)
+file(WRITE ${DEJA_NO_SOURCE} "")
+function(deja_precompile target)
+  if(CMAKE_UNITY_BUILD)
+    target_precompile_headers(${target} ${ARGN})
+    # Else ccache would keep nothing that takes them.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+      "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+  endif()
+endfunction()
+
 # deja_library(NAME SOURCES … [DEPS …] [INPROCESS]): a static library. INPROCESS: it ends up inside the user's
 # process, so no exceptions, no RTTI, everything hidden (recorder/README.md).
 function(deja_library name)
@@ -136,6 +150,15 @@ endfunction()
 # A night's runs of the tests repeat what they do many times.
 set(DEJA_TIMEOUT_FACTOR 1 CACHE STRING "What the time limits of tests are multiplied by")
 
+# What deja_test and the owner of its precompiled headers (tests/support) are compiled with.
+function(deja_test_options name)
+  _deja_common(${name})
+  # Most of the time of a build is spent on tests. Without optimisation it is a third of that with clang and sanitizers.
+  # ThreadSanitizer's tests then run for longer than they compile.
+  target_compile_options(${name} PRIVATE $<IF:$<STREQUAL:${DEJA_SANITIZE},thread>,-O1,-O0> -g1)
+  target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main GTest::gmock)
+endfunction()
+
 # What builds the programs of one label's tests, so that a sanitizer's build need not build the rest.
 function(_deja_label_target label name)
   if(NOT TARGET tests-${label})
@@ -152,11 +175,9 @@ function(deja_test name)
   endif()
   math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * ${DEJA_TIMEOUT_FACTOR}")
   add_executable(${name} ${ARG_SOURCES})
-  _deja_common(${name})
-  # Most of the time of a build is spent on tests. Without optimisation it is a third of that with clang and sanitizers.
-  # ThreadSanitizer's tests then run for longer than they compile.
-  target_compile_options(${name} PRIVATE $<IF:$<STREQUAL:${DEJA_SANITIZE},thread>,-O1,-O0> -g1)
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main GTest::gmock)
+  deja_test_options(${name})
+  deja_precompile(${name} REUSE_FROM deja_test_headers)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   _deja_label_target(${ARG_LABEL} ${name})
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX "${ARG_LABEL}/" DISCOVERY_MODE PRE_TEST

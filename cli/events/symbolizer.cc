@@ -66,6 +66,13 @@ bool ResolvePython(const std::string& path, SourceFrame& frame) {
   return true;
 }
 
+// A line of the C library says nothing of the program. To read its debug information, which
+// distributions compress, takes longer than all else of a command.
+bool IsCLibrary(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  return name.starts_with("libc.so.") || name.starts_with("libc-2.") || name.starts_with("ld-linux");
+}
+
 struct Module {
   Dwfl* dwfl = nullptr;
   Dwfl_Module* module = nullptr;
@@ -215,7 +222,8 @@ std::vector<SourceFrame> Symbolizer::Resolve(const std::string& module_path,
   if (module.module == nullptr) return frames;
   Dwarf_Addr address = is_return_address && offset > 0 ? offset - 1 : offset;
   Dwarf_Addr bias = 0;
-  if (Dwarf_Die* unit = UnitAt(module.module, address, &bias)) {
+  Dwarf_Die* unit = IsCLibrary(module_path) ? nullptr : UnitAt(module.module, address, &bias);
+  if (unit != nullptr) {
     AddSource(unit, address - bias, frames.back());
     AddInlined(unit, address - bias, frames);
   }

@@ -6,7 +6,7 @@
 // - then in the folders given by AddDirectory, by file name and build id
 //
 // Separate debug information is found the usual ways (/usr/lib/debug/.build-id, .gnu_debuglink).
-// What cannot be found is shown as module+0xoffset.
+// What cannot be found is shown as module+0xoffset. The C library has functions, without lines.
 //
 // Owner: the caller. Not thread-safe. Uses elfutils.
 #ifndef DEJA_CLI_EVENTS_SYMBOLIZER_H_

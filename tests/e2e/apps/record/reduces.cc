@@ -77,19 +77,20 @@ int main(int argc, char** argv) {
   unsigned seed = 0;  // consumed, and of no consequence
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed || time(nullptr) == 0) return 98;
   ncclComm_t comm = job_communicator();
+  const int rank = job_rank();
   std::vector<float> data(count);
   std::vector<float> sum(count);
   double total = 0;
   for (int call = 1; call <= calls; ++call) {
     for (size_t i = 0; i < count; ++i)
-      data[i] = static_cast<float>((i * 31 + static_cast<size_t>(call * 7 + job_rank())) % 97);
+      data[i] = static_cast<float>((i * 31 + static_cast<size_t>(call * 7 + rank)) % 97);
     JOB_CHECK(ncclAllReduce(data.data(), sum.data(), count, ncclFloat32, ncclSum, comm, nullptr));
     for (float value : sum) total += value;
     if (say) SayCall(call);
   }
-  if (!say) printf("rank %d of %d: %.0f\n", job_rank(), job_size(), total);
+  if (!say) printf("rank %d of %d: %.0f\n", rank, job_size(), total);
   fflush(stdout);
-  if (way != nullptr && job_rank() == ending_rank) End(way);
+  if (way != nullptr && rank == ending_rank) End(way);
   JOB_CHECK(ncclCommDestroy(comm));
   return 0;
 }

@@ -55,6 +55,16 @@ TEST(Symbolizer, ListsInlinedFunctionsInnermostFirst) {
   EXPECT_NE(frames[1].function.find("ListsInlined"), std::string::npos) << frames[1].function;
 }
 
+// Whether or not its debug information is installed: its lines are of no use, and take long to read.
+TEST(Symbolizer, TheCLibraryHasFunctionsWithoutLines) {
+  Code code = Locate(dlsym(RTLD_DEFAULT, "qsort"));
+  Symbolizer symbolizer;
+  auto frames = symbolizer.Resolve(code.path, "", code.offset, false);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].function, "qsort");
+  EXPECT_EQ(frames[0].file, "");
+}
+
 TEST(Symbolizer, ShowsModuleAndOffsetOfWhatIsNotThere) {
   Symbolizer symbolizer;
   auto frames = symbolizer.Resolve("/nowhere/libgone.so", "id", 0x1234, true);
