@@ -9,8 +9,7 @@ std::string OutputNameFor(const std::string& trace, std::string_view ending) {
   std::string name = path.filename().string();
   if (name.empty()) name = path.parent_path().filename().string();
   for (const std::string_view known : {".zip", ".deja"})
-    if (name.size() > known.size() && name.ends_with(known))
-      name.erase(name.size() - known.size());
+    if (name.size() > known.size() && name.ends_with(known)) name.erase(name.size() - known.size());
   return name.append(ending);
 }
 

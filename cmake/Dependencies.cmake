@@ -23,6 +23,10 @@ find_path(DEJA_UNWIND_INCLUDE libunwind.h REQUIRED NO_DEFAULT_PATH
 if(DEJA_BUILD_TESTS)
   find_package(GTest REQUIRED)
   find_package(Protobuf REQUIRED)
+  # The distribution's, which has the modules of tools/packages.txt, however many others there are.
+  if(NOT DEFINED Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
+    set(Python3_EXECUTABLE /usr/bin/python3)
+  endif()
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   find_package(MPI COMPONENTS C CXX)
 endif()

@@ -142,9 +142,11 @@ class Run:
         self.counts[step] = test_report.counts(cases)
         for line in test_report.skips(cases):
             print(f"skipped: {preset}: {line}", flush=True)
-        over = None if env else test_report.over_budget(step, ran.cpu, pace())  # a night repeats: no budget
-        if over:
-            self.over_budget.append(over)
+        # A night repeats: no budget. To know the machine's pace takes seconds, and few steps need it.
+        if not env and test_report.over_budget(step, ran.cpu):
+            over = test_report.over_budget(step, ran.cpu, pace())
+            if over:
+                self.over_budget.append(over)
 
     # ---- saying
 

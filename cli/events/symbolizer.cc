@@ -70,7 +70,8 @@ bool ResolvePython(const std::string& path, SourceFrame& frame) {
 // distributions compress, takes longer than all else of a command.
 bool IsCLibrary(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
-  return name.starts_with("libc.so.") || name.starts_with("libc-2.") || name.starts_with("ld-linux");
+  return name.starts_with("libc.so.") || name.starts_with("libc-2.") ||
+         name.starts_with("ld-linux");
 }
 
 struct Module {

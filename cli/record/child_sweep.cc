@@ -1,6 +1,7 @@
 // Completing the folders of the ranks' children.
 #include <fmt/format.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 #include <set>
 #include <utility>
 
+#include "cli/child_processes.h"
 #include "cli/record/trace_sweep.h"
+#include "common/process/process_identity.h"
 #include "format/layout/child_folder.h"
 #include "format/reader/rank_reader.h"
 #include "format/repair/recovery.h"
@@ -81,12 +84,27 @@ bool WriterLives(const std::string& tail) {
   return reader && (*reader)->WriterAlive();
 }
 
+constexpr int kTickMs = 10;
+constexpr int kMostMs = 1000;
+
+// A process that the job has left behind, and so new that it may not have its folder yet.
+bool HasNewOrphan() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto ticks = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  const uint64_t since = static_cast<uint64_t>(now.tv_sec - kMostMs / 1000) * ticks;
+  const std::vector<pid_t> orphans = ChildrenOf(getpid(), getpid());
+  return std::any_of(orphans.begin(), orphans.end(), [&](pid_t orphan) {
+    const auto pid = static_cast<uint32_t>(orphan);
+    return Runs(pid) && StartTicks(pid) >= since;
+  });
+}
+
 // Children that their parents did not wait for end a moment later than the job: their folders could
 // be neither completed nor removed. Those of a daemon stay as they are.
 void AwaitWriters(const std::string& directory) {
-  constexpr int kTickMs = 10;
-  constexpr int kMostMs = 1000;
   int waited = 0;
+  for (; HasNewOrphan() && waited < kMostMs; waited += kTickMs) usleep(kTickMs * 1000);
   for (const std::string& folder : format::ListChildFolders(directory)) {
     auto origin = format::ReadOrigin(folder);
     for (; origin && WriterLives(origin->tail) && waited < kMostMs; waited += kTickMs)

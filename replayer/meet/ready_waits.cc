@@ -99,8 +99,14 @@ void FindNothing(PollCall& call) {
   call.result = 0;
 }
 
-// False: the call is over, by an error.
-bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const FoundReady& ready) {
+enum class Outcome { kReady, kNothing, kError };
+
+// `is_look`: the program looks at one pipe, that this thread alone reads, and will read what it
+// finds. The writer may wait for a lock that the thread has, as in an executor of Python's. In the
+// recorded run it got the lock later. So when nothing moves there is nothing, and the recorded look
+// is still to come.
+Outcome AwaitReady(Session& session, ThreadState& thread, PollCall& call, const FoundReady& ready,
+                   bool is_look) {
   FindNothing(call);
   Stillness still(session);
   const int asked_ms = call.timeout_ms;
@@ -111,17 +117,19 @@ bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const Fou
     call.timeout_ms = static_cast<int>(Stillness::kTickNs / 1'000'000);
     call.Look();
     call.timeout_ms = asked_ms;
-    if (call.result < 0) return false;
-    if (ready.AreSeen()) return true;
+    if (call.result < 0) return Outcome::kError;
+    if (ready.AreSeen()) return Outcome::kReady;
     quiet = IsAnotherThreadBusy() ? 0 : quiet + 1;
-    if (ready.AreThere() && quiet >= kQuietTicks) return true;
+    if (!is_look && ready.AreThere() && quiet >= kQuietTicks) return Outcome::kReady;
     const Guard guard;
-    if (!still.IsTimeToLook()) continue;
+    const bool is_time = still.IsTimeToLook();
+    if (is_look && still.ns() >= Stillness::kLeftNs) return Outcome::kNothing;
+    if (!is_time) continue;
     if (still.IsTimeToTell())
       Say("replay: a thread waits for a pipe that had data in the recorded run, and nothing moves");
     if (!still.IsTimeToGiveUp()) continue;
     DivergeAtMeeting(session, thread, "poll", "the recorded data of a pipe does not arrive");
-    return true;
+    return Outcome::kReady;
   }
 }
 
@@ -159,7 +167,11 @@ void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
     return;
   }
   const FoundReady ready(call, next->result, session.plan().Bytes(next->data));
-  if (!AwaitReady(session, thread, call, ready)) return;
+  const bool is_look = call.timeout_ms == 0 && key != 0 && call.descriptors[0].events == POLLIN &&
+                       !MadeMeetings(session, thread, LibcApi::kpipe, key);
+  const Outcome outcome = AwaitReady(session, thread, call, ready, is_look);
+  if (outcome == Outcome::kError) return;
+  if (outcome == Outcome::kNothing) return FindNothing(call);
   ConsumeMeeting(session, thread, LibcApi::kpoll, key);
   ready.Give(call, next->result);
 }

@@ -18,6 +18,8 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/child_processes.h"
+
 namespace deja::cli {
 namespace {
 
@@ -203,14 +205,6 @@ class Waits {
   const OutsideFiles& outside_;
 };
 
-// `thread`: its folder in /proc.
-std::vector<pid_t> ChildrenOf(const std::string& thread) {
-  std::vector<pid_t> children;
-  std::istringstream list(ReadText(thread + "/children"));
-  for (pid_t child = 0; list >> child;) children.push_back(child);
-  return children;
-}
-
 void AddProcess(pid_t pid, const OutsideFiles& outside, ProcessWaits& found) {
   const std::string folder = fmt::format("/proc/{}", pid);
   const std::string status = ReadText(folder + "/status");
@@ -239,7 +233,7 @@ void AddProcess(pid_t pid, const OutsideFiles& outside, ProcessWaits& found) {
     if (!has_timers && state == 'S' && ReadCall(pid, tid, standing))
       Waits(pid, outside).Judge(standing, thread);
     found.threads.push_back(std::move(thread));
-    for (const pid_t child : ChildrenOf(own)) children.push_back(child);
+    for (const pid_t child : ChildrenOf(pid, tid)) children.push_back(child);
   }
   for (const pid_t child : children) AddProcess(child, outside, found);
 }
@@ -256,7 +250,7 @@ OutsideFiles OwnOpenFiles() {
 ProcessWaits WaitsBelowThis(const std::set<pid_t>& but, const OutsideFiles& outside) {
   ProcessWaits found;
   for (const pid_t tid : NumbersIn("/proc/self/task"))
-    for (const pid_t child : ChildrenOf(fmt::format("/proc/self/task/{}", tid)))
+    for (const pid_t child : ChildrenOf(getpid(), tid))
       if (but.count(child) == 0) AddProcess(child, outside, found);
   return found;
 }

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <csignal>
 #include <ctime>
-#include <fstream>
 #include <set>
 #include <utility>
 
+#include "cli/child_processes.h"
 #include "cli/devices/device_swap.h"
 #include "cli/interruption.h"
 #include "cli/output.h"
@@ -23,13 +23,6 @@
 
 namespace deja::cli {
 namespace {
-
-std::vector<pid_t> OwnChildren() {
-  std::vector<pid_t> children;
-  std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
-  for (pid_t child = 0; list >> child;) children.push_back(child);
-  return children;
-}
 
 // The child that the replay is about has been there, and is gone.
 bool HasChildEnded(const Replayed& replay) {
@@ -51,7 +44,7 @@ void EndLeftovers() {
     }
     if (pid < 0) return;
     if (step >= kSteps) {
-      for (const pid_t left : OwnChildren()) kill(left, SIGKILL);
+      for (const pid_t left : ChildrenOf(getpid(), getpid())) kill(left, SIGKILL);
     }
     usleep(kStepUs);
   }
@@ -234,7 +227,7 @@ void EndDescendants(pid_t but) {
   // This process gets the children of a process that is killed, and finds them in the next pass.
   for (bool any = true; any;) {
     any = false;
-    for (const pid_t child : OwnChildren()) {
+    for (const pid_t child : ChildrenOf(getpid(), getpid())) {
       if (child == but) continue;
       const bool reaped = waitpid(child, nullptr, WNOHANG) == child;
       if (!reaped && !ReadProcStat(child).Runs()) continue;  // a zombie for gdb

@@ -280,5 +280,30 @@ def pipes(context):
     return items
 
 
+def wakeups(context):
+    """The reader looks with the lock without which nothing more is written, as an executor's thread does."""
+    reader, writer = context.Pipe(False)
+    silent, _writer_of_silent = context.Pipe(False)
+    lock = threading.Lock()
+    seen = []
+
+    def read():
+        while len(seen) < 3:
+            wait([reader, silent])
+            time.sleep(float(os.environ["PAUSE_SECRET"]))  # a trace has no secrets, so a replay may have another one
+            with lock:
+                while reader.poll():
+                    seen.append((reader.recv(), draw(1)))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for i in range(3):
+        time.sleep(0.005)
+        with lock:
+            writer.send(i)
+    thread.join()
+    return seen
+
+
 if __name__ == "__main__":
     print(globals()[sys.argv[1]](mp.get_context(sys.argv[2])))

@@ -83,6 +83,13 @@ class Meetings(MeetingsCase):
     def test_an_executor(self):
         self.assertMeetAgain("executor")
 
+    def test_a_lock_that_the_writer_of_a_pipe_waits_for(self):
+        """The recorded reader gets the lock when all is written. In the replays it comes first."""
+        run = self.checked(self.record_single(sys.executable, PROGRAM, "wakeups", "fork", env={"PAUSE_SECRET": "0.3"}))
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0, options=["--pass-env", "PAUSE_SECRET"], env={"PAUSE_SECRET": "0"}))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
     def test_barrier_condition_event_and_value(self):
         self.assertMeetAgain("synchronization")
 

@@ -55,7 +55,8 @@ TEST(Symbolizer, ListsInlinedFunctionsInnermostFirst) {
   EXPECT_NE(frames[1].function.find("ListsInlined"), std::string::npos) << frames[1].function;
 }
 
-// Whether or not its debug information is installed: its lines are of no use, and take long to read.
+// Whether or not its debug information is installed: its lines are of no use, and take long to
+// read.
 TEST(Symbolizer, TheCLibraryHasFunctionsWithoutLines) {
   Code code = Locate(dlsym(RTLD_DEFAULT, "qsort"));
   Symbolizer symbolizer;
