@@ -113,7 +113,7 @@ class Run:
         name = "-".join(labels)
         report = folder_of(preset) / f"tests-{name}.xml"
         report.unlink(missing_ok=True)
-        jobs = 5 * JOBS // 2 if set(labels) & set(WAITING_LABELS) else JOBS
+        jobs = 5 * JOBS // 2 if set(labels) & set(WAITING_LABELS) else 2 * JOBS
         argv = ["ctest", "--test-dir", folder_of(preset), "-L", f"^({'|'.join(labels)})$", "-j", str(jobs), "--no-tests=error",
                 "--output-on-failure", "--test-output-size-passed", "1000000", "--output-junit", report]
         ran, log = self.command(step, argv, env)
