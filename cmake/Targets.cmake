@@ -60,7 +60,9 @@ endfunction()
 # them takes a compiler longer than many a source. The owner has the options of those that reuse them, and no source but
 # DEJA_NO_SOURCE. Where each source is compiled by itself, it includes what it needs.
 set(DEJA_NO_SOURCE ${PROJECT_BINARY_DIR}/generated/no_source.cc)
-file(WRITE ${DEJA_NO_SOURCE} "")
+if(NOT EXISTS ${DEJA_NO_SOURCE})
+  file(WRITE ${DEJA_NO_SOURCE} "")
+endif()
 function(deja_precompile target)
   if(CMAKE_UNITY_BUILD)
     target_precompile_headers(${target} ${ARGN})
