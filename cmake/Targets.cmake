@@ -56,22 +56,6 @@ function(deja_apart)
   set_target_properties(${ARGN} PROPERTIES UNITY_BUILD OFF)
 endfunction()
 
-# deja_precompile(TARGET PRIVATE HEADERS … | TARGET REUSE_FROM OWNER): its sources take the headers precompiled. To read
-# them takes a compiler longer than many a source. The owner has the options of those that reuse them, and no source but
-# DEJA_NO_SOURCE. Where each source is compiled by itself, it includes what it needs.
-set(DEJA_NO_SOURCE ${PROJECT_BINARY_DIR}/generated/no_source.cc)
-if(NOT EXISTS ${DEJA_NO_SOURCE})
-  file(WRITE ${DEJA_NO_SOURCE} "")
-endif()
-function(deja_precompile target)
-  if(CMAKE_UNITY_BUILD)
-    target_precompile_headers(${target} ${ARGN})
-    # Else ccache would keep nothing that takes them.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
-      "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
-  endif()
-endfunction()
-
 # deja_library(NAME SOURCES … [DEPS …] [INPROCESS]): a static library. INPROCESS: it ends up inside the user's
 # process, so no exceptions, no RTTI, everything hidden (recorder/README.md).
 function(deja_library name)
@@ -152,6 +136,25 @@ endfunction()
 # A night's runs of the tests repeat what they do many times.
 set(DEJA_TIMEOUT_FACTOR 1 CACHE STRING "What the time limits of tests are multiplied by")
 
+# Test programs take GoogleTest's headers and those of the standard library precompiled: to read them takes a compiler
+# longer than many a test. Where each source is compiled by itself, it includes what it needs. ThreadSanitizer's tests are
+# optimised, and GCC then warns of what it does not take for the system's any more.
+if(CMAKE_UNITY_BUILD AND NOT DEJA_SANITIZE STREQUAL "thread")
+  set(DEJA_PRECOMPILES_TESTS ON)
+endif()
+
+# deja_precompile(TARGET PRIVATE HEADERS … | REUSE_FROM OWNER)
+function(deja_precompile target)
+  target_precompile_headers(${target} ${ARGN})
+  # Else ccache would keep nothing that takes them.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+  if(CMAKE_CXX_COMPILER_LAUNCHER)
+    set_target_properties(${target} PROPERTIES
+      CXX_COMPILER_LAUNCHER "env;CCACHE_SLOPPINESS=pch_defines,time_macros;${CMAKE_CXX_COMPILER_LAUNCHER}")
+  endif()
+endfunction()
+
 # What deja_test and the owner of its precompiled headers (tests/support) are compiled with.
 function(deja_test_options name)
   _deja_common(${name})
@@ -178,7 +181,9 @@ function(deja_test name)
   math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * ${DEJA_TIMEOUT_FACTOR}")
   add_executable(${name} ${ARG_SOURCES})
   deja_test_options(${name})
-  deja_precompile(${name} REUSE_FROM deja_test_headers)
+  if(DEJA_PRECOMPILES_TESTS)
+    deja_precompile(${name} REUSE_FROM deja_test_headers)
+  endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   _deja_label_target(${ARG_LABEL} ${name})
   include(GoogleTest)

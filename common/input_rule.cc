@@ -60,7 +60,12 @@ bool MatchesPathPattern(std::string_view text, std::string_view pattern) {
       ++at;
     } else if (star != std::string_view::npos) {
       in = star + 1;
+      if (in == pattern.size()) return true;
       at = ++resume;
+      // Each open of a program comes here: on to the next place at which the rest may begin.
+      if (pattern[in] == '*' || pattern[in] == '?') continue;
+      at = resume = text.find(pattern[in], resume);
+      if (at == std::string_view::npos) return false;
     } else {
       return false;
     }

@@ -2,8 +2,40 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
+#include <string_view>
+
 namespace deja {
 namespace {
+
+// What the pattern means, one character at a time.
+bool Matches(std::string_view text, std::string_view pattern) {
+  if (pattern.empty()) return text.empty();
+  if (pattern[0] == '*')
+    return Matches(text, pattern.substr(1)) || (!text.empty() && Matches(text.substr(1), pattern));
+  return !text.empty() && (pattern[0] == '?' || pattern[0] == text[0]) &&
+         Matches(text.substr(1), pattern.substr(1));
+}
+
+std::string Draw(std::mt19937& random, std::string_view letters, size_t most) {
+  std::string text(random() % (most + 1), ' ');
+  for (char& letter : text) letter = letters[random() % letters.size()];
+  return text;
+}
+
+TEST(PathPatternTest, RandomPatternsMeanWhatTheirCharactersMean) {
+  std::mt19937 random(7);
+  int matches = 0;
+  for (int i = 0; i < 50000; ++i) {
+    const std::string text = Draw(random, "ab/", 8);
+    const std::string pattern = Draw(random, "ab/*?*", 6);
+    const bool expected = Matches(text, pattern);
+    ASSERT_EQ(MatchesPathPattern(text, pattern), expected) << text << " " << pattern;
+    matches += expected ? 1 : 0;
+  }
+  EXPECT_GT(matches, 1000);
+}
 
 TEST(PathPatternTest, StarsStandForAnythingAndQuestionMarksForOneCharacter) {
   EXPECT_TRUE(MatchesPathPattern("/data/a/b.bin", "/data/*"));
