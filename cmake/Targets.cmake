@@ -137,8 +137,8 @@ endfunction()
 set(DEJA_TIMEOUT_FACTOR 1 CACHE STRING "What the time limits of tests are multiplied by")
 
 # Test programs take GoogleTest's headers and those of the standard library precompiled: to read them takes a compiler
-# longer than many a test. Where each source is compiled by itself, it includes what it needs. ThreadSanitizer's tests are
-# optimised, and GCC then warns of what it does not take for the system's any more.
+# longer than many a test. Where each source is compiled by itself, it includes what it needs. ThreadSanitizer's tests
+# are optimised, and GCC then warns of what it does not take for the system's any more.
 if(CMAKE_UNITY_BUILD AND NOT DEJA_SANITIZE STREQUAL "thread")
   set(DEJA_PRECOMPILES_TESTS ON)
 endif()

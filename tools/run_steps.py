@@ -27,6 +27,8 @@ JOBS = int(os.environ.get("DEJA_JOBS") or os.cpu_count())
 # Jobs of several processes wait for each other a third of the time. They are one step, so that the longest of all begin
 # first and no processor is idle at the end of each label.
 WAITING_LABELS = ("e2e", "torch")
+# What runs for a time, and not until it is done, has a processor of its own.
+TIMED_LABELS = ("fuzz",)
 TICK_S = 60
 
 
@@ -113,7 +115,7 @@ class Run:
         name = "-".join(labels)
         report = folder_of(preset) / f"tests-{name}.xml"
         report.unlink(missing_ok=True)
-        jobs = 5 * JOBS // 2 if set(labels) & set(WAITING_LABELS) else 2 * JOBS
+        jobs = JOBS * (5 if set(labels) & set(WAITING_LABELS) else 2 if set(labels) & set(TIMED_LABELS) else 4) // 2
         argv = ["ctest", "--test-dir", folder_of(preset), "-L", f"^({'|'.join(labels)})$", "-j", str(jobs), "--no-tests=error",
                 "--output-on-failure", "--test-output-size-passed", "1000000", "--output-junit", report]
         ran, log = self.command(step, argv, env)
