@@ -126,7 +126,8 @@ def run_job(program, folder, env, recorder=None):
 
 
 def of_rank(rank, text):
-    return [line for line in text.splitlines() if line.startswith(f"rank {rank} ")]
+    """What the rank printed. Python without a buffer writes a line's end by itself, so two ranks may have one line."""
+    return [line.rstrip() for line in re.findall(rf"\brank {rank} (?:(?!rank \d+ ).)*", text)]
 
 
 def printed_by_nobody(replayed, recorded):
