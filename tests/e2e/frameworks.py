@@ -127,7 +127,7 @@ def run_job(program, folder, env, recorder=None):
 
 def of_rank(rank, text):
     """What the rank printed. Python without a buffer writes a line's end by itself, so two ranks may have one line."""
-    return [line.rstrip() for line in re.findall(rf"\brank {rank} (?:(?!rank \d+ ).)*", text)]
+    return [line.rstrip() for line in re.findall(rf"rank {rank} (?:(?!rank \d+ ).)*", text)]
 
 
 def printed_by_nobody(replayed, recorded):
