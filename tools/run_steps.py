@@ -52,6 +52,12 @@ class Ran:
     cpu: float
 
 
+def jobs_for(labels):
+    if set(labels) & set(TIMED_LABELS):
+        return JOBS
+    return 5 * JOBS // 2 if set(labels) & set(WAITING_LABELS) else 2 * JOBS
+
+
 class Run:
     def __init__(self, steps):
         self.steps = steps
@@ -115,7 +121,7 @@ class Run:
         name = "-".join(labels)
         report = folder_of(preset) / f"tests-{name}.xml"
         report.unlink(missing_ok=True)
-        jobs = JOBS * (5 if set(labels) & set(WAITING_LABELS) else 2 if set(labels) & set(TIMED_LABELS) else 4) // 2
+        jobs = jobs_for(labels)
         argv = ["ctest", "--test-dir", folder_of(preset), "-L", f"^({'|'.join(labels)})$", "-j", str(jobs), "--no-tests=error",
                 "--output-on-failure", "--test-output-size-passed", "1000000", "--output-junit", report]
         ran, log = self.command(step, argv, env)
@@ -309,8 +315,8 @@ def main():
     kind = parser.add_mutually_exclusive_group(required=True)
     for name in ("quick", "push", "all", "nightly"):
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name)
-    # Checkouts share the compiler's cache: where the sources were when an object was compiled matters to few tests
-    # (tests/e2e/apps/replay/CMakeLists.txt).
+    # Checkouts share the compiler's cache, but for sources with precompiled headers. Where the sources were when an
+    # object was compiled matters to few tests (tests/e2e/apps/replay/CMakeLists.txt).
     os.environ.update(CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
     shutil.rmtree(LOGS, ignore_errors=True)
     sys.exit(Run(steps_of(parser.parse_args().kind)).go())

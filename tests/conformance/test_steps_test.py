@@ -69,6 +69,11 @@ class TestSteps(unittest.TestCase):
             if ": " in name and not name.endswith(": build"):
                 self.assertIn(name, rows)
 
+    def test_a_fuzzer_has_a_processor_of_its_own(self):
+        self.assertEqual(run_steps.jobs_for(("fuzz",)), run_steps.JOBS)
+        self.assertGreater(run_steps.jobs_for(("unit",)), run_steps.JOBS)
+        self.assertGreater(run_steps.jobs_for(("e2e", "torch")), run_steps.jobs_for(("unit",)))
+
     def test_a_failure_is_said_at_once(self):
         run = run_steps.Run([])
         with contextlib.redirect_stdout(io.StringIO()) as said:
