@@ -35,6 +35,7 @@ _WATCHED = {
 _ORDERED = {
     "queue": "deja.ordering.ordered_queues",
     "concurrent.futures._base": "deja.ordering.ordered_futures",
+    "multiprocessing.queues": "deja.ordering.ordered_feeders",
 }
 
 

@@ -1,5 +1,7 @@
 """Threads of Python that meet at locks of their own: who comes first is in the output."""
 import ctypes
+import multiprocessing
+import os
 import queue
 import sys
 import threading
@@ -112,6 +114,27 @@ def simple_queues():
 
     run(4, body)
     print(log, [done.get_nowait() for _ in range(done.qsize())])
+
+
+class _Slow:
+    """Takes its time when a queue's thread pickles it."""
+
+    def __reduce__(self):
+        time.sleep(float(os.environ["PAUSE_SECRET"]))  # a trace has no secrets, so a replay may have another one
+        return _Slow, ()
+
+
+def fed_queue():
+    """The queue's own thread still pickles one item when the next one is put."""
+    items, taken = multiprocessing.Queue(), 0
+    for burst in (3, 1) * 16:
+        for _ in range(burst):
+            items.put(_Slow())
+            time.sleep(0.004)
+        for _ in range(burst):
+            items.get()
+            taken += 1
+    print(taken)
 
 
 def pools():

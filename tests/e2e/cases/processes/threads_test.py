@@ -87,6 +87,15 @@ class Threads(harness.DejaTest):
     def test_simple_queues_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "simple_queues"))
 
+    def test_a_queue_that_is_fed_by_a_thread(self):
+        """In the recording the thread takes most items without a wait. In the replays it comes before they are put."""
+        pause = {"PAUSE_SECRET": "0.01"}
+        run = self.checked(self.record_single(sys.executable, SCRIPT, "fed_queue", options=ORDER, env=pause))
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0, options=["--pass-env", "PAUSE_SECRET"], env={"PAUSE_SECRET": "0"}))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+            self.assertNotIn("without its turn", again.stderr)
+
     def test_pools_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "pools"))
 
