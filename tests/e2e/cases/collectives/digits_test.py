@@ -141,7 +141,7 @@ class Faults(Digits):
 
     def test_a_strict_library_compares_calls(self):
         for _ in range(ATTEMPTS):
-            run = self.train("--fault=shape", seconds=HUNG_SECONDS, env={"DEJA_LOOPBACK_STRICT": "1"})
+            run = self.train("--fault=shape", env={"DEJA_LOOPBACK_STRICT": "1"})
             self.assertIsNotNone(run, "the ranks hung")
             if run.code != 0:
                 break

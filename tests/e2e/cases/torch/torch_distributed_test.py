@@ -129,7 +129,7 @@ class TorchDistributed(TorchTest):
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 6), "a group without a named backend is newer than this torch")
     def test_torch_chooses_the_backend(self):
-        run = self.record_by_launcher("--standalone", program="default_backend")
+        run = self.record_by_launcher(program="default_backend")
         self.assertRanksReplay(run, 2)
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 4), "torch.compile is for older Pythons in this torch")
@@ -212,18 +212,18 @@ class TorchDistributed(TorchTest):
         self.assertIn("allreduce #", replayed.stdout)
 
     def record_by_launcher(self, *options, env=None, program="train"):
-        launcher = ["-m", "torch.distributed.run", *options, "--nproc_per_node", "2"]
+        launcher = ["--standalone"]
         if VERSION < (2, 0):
-            # Debian's torch cannot read the launcher's own defaults with Debian's Python.
-            launcher += ["-r", "9:1", "-t", "9:1"]
-        command = [PYTHON, *launcher, APPS / f"{program}.py"]
+            # Debian's torch cannot read the launcher's own defaults with Debian's Python. Its --standalone has one port.
+            launcher = ["-r", "9:1", "-t", "9:1", "--rdzv_backend", "c10d", "--rdzv_endpoint", f"localhost:{harness.free_port()}"]
+        command = [PYTHON, "-m", "torch.distributed.run", *launcher, *options, "--nproc_per_node", "2", APPS / f"{program}.py"]
         return self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300, env=env))
 
     def test_a_restart_is_an_attempt_of_the_same_trace(self):
         # Torch 2.9 lets the ranks of a restart find the addresses of those before in the launcher's store, with and
         # without Deja. It does not if each start has a store of its own.
         env = {"MODE": "restart", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-        run = self.record_by_launcher("--standalone", "--max_restarts", "1", env=env)
+        run = self.record_by_launcher("--max_restarts", "1", env=env)
         self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00000.1", "rank-00001", "rank-00001.1"])
         ends = {(r["rank"], r["attempt"]): r for r in self.info_json()["ranks"]}
         self.assertEqual([ends[rank, 1].get("exit_code") for rank in range(2)], [0, 0], ends)
@@ -237,7 +237,7 @@ class TorchDistributed(TorchTest):
                 of_rank(rank, replayed.stdout)):])
 
     def test_the_elastic_launcher(self):
-        run = self.record_by_launcher("--standalone")
+        run = self.record_by_launcher()
         self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
         self.assertRanksReplay(run, 2)
 
