@@ -89,8 +89,9 @@ void FileReplayer::HideCreatedFiles() {
     if (api::InputKindOf(input.api) == api::InputKind::kCreated) {
       last[input.thread] = data;
       // What was there first is not what the run made.
-      const bool was_there =
-          plan.FindFile(data) != nullptr && plan.files()[plan.FindFile(data)->front()].error == 0;
+      const std::vector<uint32_t>* states = plan.FindFile(data);
+      const RecordedFile* first = states == nullptr ? nullptr : &plan.files()[states->front()];
+      const bool was_there = first != nullptr && first->error == 0 && !first->made_by_run;
       if (!data.empty() && data[0] == '/' && !was_there) overlay_.HideCreated(std::string(data));
     } else if (input.api == static_cast<uint32_t>(LibcApi::kmkstemp) ||
                input.api == static_cast<uint32_t>(LibcApi::kmkdtemp)) {
@@ -223,7 +224,7 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
     const std::string asked = path;
     const char* mapped = map();
     // In a folder that the run made there may be what another rank put there.
-    if (mapped == nullptr && has_bytes && replayer_.session->plan().FindFile(name) != nullptr &&
+    if (mapped == nullptr && has_bytes && input_files_.Knows(*replayer_.session, name) &&
         overlay_.IsHiddenAsCreated(name))
       mapped = path;
     if (mapped == nullptr || asked != mapped) return mapped;

@@ -130,8 +130,14 @@ std::string InputServer::NameOf(const Session& session, std::string_view path, b
   return moved ? recorded + std::string(path.substr(here.size())) : std::string(path);
 }
 
-// In the state in which the recorded run's n-th open met it.
-const RecordedFile* InputServer::Find(Session& session, std::string_view name) {
+bool InputServer::Knows(Session& session, std::string_view name) {
+  const std::vector<uint32_t>* states = session.plan().FindFile(name);
+  return states != nullptr && std::any_of(states->begin(), states->end(), [&](uint32_t index) {
+           return !session.plan().files()[index].made_by_run;
+         });
+}
+
+const RecordedFile* InputServer::Find(Session& session, std::string_view name, Made made) {
   const std::vector<uint32_t>* states = session.plan().FindFile(name);
   if (states == nullptr) return nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -141,6 +147,7 @@ const RecordedFile* InputServer::Find(Session& session, std::string_view name) {
   for (uint32_t index : *states) {
     const RecordedFile& file = session.plan().files()[index];
     if (file.tries != 0) continue;  // Renew's
+    if (file.made_by_run && made == Made::kLeftOut) continue;
     if (found != nullptr && file.opens > opens) break;
     // That it went away without an open in between is the run's own doing, or was not noticed.
     if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens)
@@ -169,7 +176,7 @@ bool InputServer::Renew(Session& session, Overlay& overlay, std::string_view nam
     for (uint32_t index : *states) {
       const RecordedFile& state = session.plan().files()[index];
       is_shared = is_shared || state.tries != 0;
-      was_there = was_there || (state.tries == 0 && state.error == 0);
+      was_there = was_there || (state.tries == 0 && state.error == 0 && !state.made_by_run);
       if (state.tries != 0 && state.tries <= tries) file = &state;
     }
     if (file != nullptr && !renewed_.insert(file->number).second) return true;
@@ -345,7 +352,7 @@ void InputServer::Describe(Session& session, std::string_view name, struct stat&
 
 uint64_t InputServer::Inode(Session& session, std::string_view name) {
   const RecordedFile* file = FindLink(session, name, false);
-  if (file == nullptr) file = Find(session, name);
+  if (file == nullptr) file = Find(session, name, Made::kCounts);
   return file == nullptr || file->error != 0 ? 0 : file->inode;
 }
 
@@ -366,7 +373,7 @@ void InputServer::PrepareChange(Session& session, Overlay& overlay, const std::s
 }
 
 bool InputServer::Entries(Session& session, std::string_view name, std::string& entries) {
-  const RecordedFile* file = Find(session, name);
+  const RecordedFile* file = Find(session, name, Made::kCounts);
   if (file == nullptr || !S_ISDIR(file->mode) || !CountOpen(session, name)) return false;
   if (file->entries_hash.IsZero()) {
     entries = file->entries;

@@ -62,6 +62,8 @@ class InputServer {
   // With bytes: `name` is about to be changed. The overlay gets what it was.
   void PrepareChange(Session& session, Overlay& overlay, const std::string& name);
 
+  // Whether the recorded run found anything about `name` but what it had made itself.
+  static bool Knows(Session& session, std::string_view name);
   // The program has opened `name`. True if the recording knows it.
   bool CountOpen(Session& session, std::string_view name);
   // What the folder `name` held; false if the recording does not say.
@@ -76,7 +78,10 @@ class InputServer {
   static bool HasBytes(const Session& session) { return session.plan().kept_inputs == 3; }
 
  private:
-  const RecordedFile* Find(Session& session, std::string_view name);
+  // What the run has made is in the overlay, once the program has made it again.
+  enum class Made : unsigned char { kLeftOut, kCounts };
+  // `name` in the state in which the recorded run's n-th open met it.
+  const RecordedFile* Find(Session& session, std::string_view name, Made made = Made::kLeftOut);
   // The link `name`, as the recorded run's n-th look met it; `counts` if this is one.
   const RecordedFile* FindLink(Session& session, std::string_view name, bool counts);
   // Where the file is, below the scratch folder; empty if it cannot be made.

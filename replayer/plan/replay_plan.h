@@ -182,8 +182,9 @@ struct RecordedFile {
   int32_t error = 0;
   uint64_t opens = 0;
   bool written = false;
-  uint64_t tries = 0;   // not 0: changed by another process
-  std::string entries;  // of a folder; of a symbolic link, what it says
+  bool made_by_run = false;  // recorded when the process had made this name itself
+  uint64_t tries = 0;        // not 0: changed by another process
+  std::string entries;       // of a folder; of a symbolic link, what it says
   Hash128 entries_hash;
   uint64_t time_ns = 0;
   std::vector<RecordedRange> ranges;  // by where they begin
