@@ -55,7 +55,7 @@ MAY_USE = {
     "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
     "cli/replay/report": "format/scratch",
     "cli/replay/start":
-        "cli cli/fence cli/programs cli/replay/watch cli/summaries format/layout format/reader format/scratch"
+        "api cli cli/fence cli/programs cli/replay/watch cli/summaries format/layout format/reader format/scratch"
         " format/trace",
     "cli/replay/watch":
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
@@ -184,8 +184,8 @@ MAY_USE = {
     "replayer/devices":
         "include/compat/cuda.h preload/hooks preload/hooks/cuda preload/process preload/symbols replayer/turns",
     "replayer/files":
-        "api digest preload/calls preload/engine preload/files preload/meet preload/process preload/symbols"
-        " replayer/core",
+        "api digest format/scratch preload/calls preload/engine preload/files preload/meet preload/process"
+        " preload/symbols replayer/core",
     "replayer/fold":
         "api api/tables digest format/scratch include/compat/nccl.h preload/calls preload/cuda preload/symbols"
         " replayer/core replayer/nccl replayer/process replayer/report replayer/turns",

@@ -17,6 +17,7 @@
 
 #include "api/libc_table.h"
 #include "common/runtime/errno_keeper.h"
+#include "format/scratch/scratch_names.h"
 #include "preload/files/absolute_path.h"
 #include "preload/meet/shared_moves.h"
 #include "replayer/files/machine_files.h"
@@ -83,16 +84,16 @@ void FileReplayer::FillInherited() {
 
 void FileReplayer::HideCreatedFiles() {
   const ReplayPlan& plan = replayer_.session->plan();
+  const bool is_rank = replayer_.session->options().child.empty();
+  input_files_.LearnCreated(plan,
+                            format::ReadCreatedNames(replayer_.scratch + format::kCreatedFile));
+  for (const auto& [path, created] : input_files_.created())
+    if (!created.was_there && (is_rank || created.by_this_process)) overlay_.HideCreated(path);
   std::map<uint32_t, std::string> last;  // of each thread
   for (const RecordedInput& input : plan.inputs()) {
     const std::string_view data = plan.Bytes(input.data);
     if (api::InputKindOf(input.api) == api::InputKind::kCreated) {
       last[input.thread] = data;
-      // What was there first is not what the run made.
-      const std::vector<uint32_t>* states = plan.FindFile(data);
-      const RecordedFile* first = states == nullptr ? nullptr : &plan.files()[states->front()];
-      const bool was_there = first != nullptr && first->error == 0 && !first->made_by_run;
-      if (!data.empty() && data[0] == '/' && !was_there) overlay_.HideCreated(std::string(data));
     } else if (input.api == static_cast<uint32_t>(LibcApi::kmkstemp) ||
                input.api == static_cast<uint32_t>(LibcApi::kmkdtemp)) {
       // The pattern came before, with six X where these letters are.

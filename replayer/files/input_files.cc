@@ -130,10 +130,33 @@ std::string InputServer::NameOf(const Session& session, std::string_view path, b
   return moved ? recorded + std::string(path.substr(here.size())) : std::string(path);
 }
 
-bool InputServer::Knows(Session& session, std::string_view name) {
+void InputServer::LearnCreated(const ReplayPlan& plan,
+                               const std::vector<format::CreatedName>& by_children) {
+  for (const auto& [path, time_ns] : plan.created_ns())
+    if (path.starts_with('/')) created_[path] = {time_ns, false, true};
+  for (const format::CreatedName& name : by_children) {
+    if (!name.path.starts_with('/')) continue;
+    const auto [it, is_new] = created_.try_emplace(name.path);
+    if (is_new || name.time_ns < it->second.time_ns)
+      it->second = {name.time_ns, name.was_there, it->second.by_this_process};
+  }
+  for (auto& [path, created] : created_) {
+    const std::vector<uint32_t>* states = plan.FindFile(path);
+    if (states == nullptr) continue;
+    const RecordedFile& first = plan.files()[states->front()];
+    if (first.error == 0 && first.time_ns < created.time_ns) created.was_there = true;
+  }
+}
+
+bool InputServer::IsMadeByRun(const RecordedFile& file) const {
+  const auto it = created_.find(file.path);
+  return it != created_.end() && it->second.time_ns < file.time_ns && file.tries == 0;
+}
+
+bool InputServer::Knows(const Session& session, std::string_view name) const {
   const std::vector<uint32_t>* states = session.plan().FindFile(name);
   return states != nullptr && std::any_of(states->begin(), states->end(), [&](uint32_t index) {
-           return !session.plan().files()[index].made_by_run;
+           return !IsMadeByRun(session.plan().files()[index]);
          });
 }
 
@@ -147,7 +170,7 @@ const RecordedFile* InputServer::Find(Session& session, std::string_view name, M
   for (uint32_t index : *states) {
     const RecordedFile& file = session.plan().files()[index];
     if (file.tries != 0) continue;  // Renew's
-    if (file.made_by_run && made == Made::kLeftOut) continue;
+    if (made == Made::kLeftOut && IsMadeByRun(file)) continue;
     if (found != nullptr && file.opens > opens) break;
     // That it went away without an open in between is the run's own doing, or was not noticed.
     if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens)
@@ -176,7 +199,7 @@ bool InputServer::Renew(Session& session, Overlay& overlay, std::string_view nam
     for (uint32_t index : *states) {
       const RecordedFile& state = session.plan().files()[index];
       is_shared = is_shared || state.tries != 0;
-      was_there = was_there || (state.tries == 0 && state.error == 0 && !state.made_by_run);
+      was_there = was_there || (state.tries == 0 && state.error == 0 && !IsMadeByRun(state));
       if (state.tries != 0 && state.tries <= tries) file = &state;
     }
     if (file != nullptr && !renewed_.insert(file->number).second) return true;

@@ -26,6 +26,7 @@
 #include <string>
 #include <string_view>
 
+#include "format/scratch/created_names.h"
 #include "preload/calls/file_calls.h"
 #include "replayer/core/session.h"
 #include "replayer/files/overlay.h"
@@ -34,6 +35,20 @@ namespace deja::replayer {
 
 class InputServer {
  public:
+  // A name that was not there before a process of the rank made it.
+  struct Created {
+    uint64_t time_ns = 0;    // when first
+    bool was_there = false;  // earlier, until the run removed it
+    bool by_this_process = false;
+  };
+
+  // Which names the recorded run made; `by_children`: those of the rank's other processes. Before
+  // any of the calls below, and without another thread.
+  void LearnCreated(const ReplayPlan& plan, const std::vector<format::CreatedName>& by_children);
+  [[nodiscard]] const std::map<std::string, Created, std::less<>>& created() const {
+    return created_;
+  }
+
   // The recording's name for `path`, an absolute one: with the recorded working directory in place
   // of this one's if `is_relative`.
   static std::string NameOf(const Session& session, std::string_view path, bool is_relative);
@@ -63,7 +78,7 @@ class InputServer {
   void PrepareChange(Session& session, Overlay& overlay, const std::string& name);
 
   // Whether the recorded run found anything about `name` but what it had made itself.
-  static bool Knows(Session& session, std::string_view name);
+  bool Knows(const Session& session, std::string_view name) const;
   // The program has opened `name`. True if the recording knows it.
   bool CountOpen(Session& session, std::string_view name);
   // What the folder `name` held; false if the recording does not say.
@@ -82,12 +97,15 @@ class InputServer {
   enum class Made : unsigned char { kLeftOut, kCounts };
   // `name` in the state in which the recorded run's n-th open met it.
   const RecordedFile* Find(Session& session, std::string_view name, Made made = Made::kLeftOut);
+  // It was recorded when the run had made that name.
+  [[nodiscard]] bool IsMadeByRun(const RecordedFile& file) const;
   // The link `name`, as the recorded run's n-th look met it; `counts` if this is one.
   const RecordedFile* FindLink(Session& session, std::string_view name, bool counts);
   // Where the file is, below the scratch folder; empty if it cannot be made.
   std::string Make(Session& session, const RecordedFile& file, bool with_content);
   static bool Fill(Session& session, const RecordedFile& file, const std::string& path);
 
+  std::map<std::string, Created, std::less<>> created_;
   std::mutex mutex_;
   std::map<std::string, uint64_t, std::less<>> opens_;
   std::map<std::string, uint64_t, std::less<>> looks_;  // at links

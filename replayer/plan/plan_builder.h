@@ -115,8 +115,6 @@ class PlanBuilder {
   std::map<std::pair<uint32_t, uint64_t>, std::vector<EarlyResults>> early_results_;
   std::unordered_map<uint32_t, uint32_t> connection_at_;                  // by number
   std::unordered_map<uint32_t, std::vector<RecordedRange>> file_ranges_;  // by number
-  std::unordered_map<std::string, uint64_t>
-      created_ns_;  // names that were not there, when first made
 };
 
 }  // namespace deja::replayer

@@ -38,7 +38,7 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   recorded.data = Keep(plan_.bytes_, input.data);
   recorded.hash = input.hash;
   if (kinds_.input(input.api) == api::InputKind::kCreated)
-    created_ns_.try_emplace(std::string(input.data), event.time_ns);
+    plan_.created_ns_.try_emplace(std::string(input.data), event.time_ns);
   plan_.inputs_.push_back(recorded);
   RecordedThread& thread = plan_.threads_[recorded.thread];
   const InputKey key{input.api, input.key};
@@ -168,9 +168,6 @@ void PlanBuilder::ResolveFiles() {
     RecordedFile& file = plan_.files_[i];
     auto& by_path = S_ISLNK(file.mode) ? plan_.link_by_path_ : plan_.file_by_path_;
     by_path[file.path].push_back(i);
-    const auto created = created_ns_.find(file.path);
-    file.made_by_run =
-        created != created_ns_.end() && created->second < file.time_ns && file.tries == 0;
     const auto ranges = file_ranges_.find(file.number);
     if (ranges == file_ranges_.end()) continue;
     file.ranges = std::move(ranges->second);

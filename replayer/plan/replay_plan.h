@@ -182,9 +182,8 @@ struct RecordedFile {
   int32_t error = 0;
   uint64_t opens = 0;
   bool written = false;
-  bool made_by_run = false;  // recorded when the process had made this name itself
-  uint64_t tries = 0;        // not 0: changed by another process
-  std::string entries;       // of a folder; of a symbolic link, what it says
+  uint64_t tries = 0;   // not 0: changed by another process
+  std::string entries;  // of a folder; of a symbolic link, what it says
   Hash128 entries_hash;
   uint64_t time_ns = 0;
   std::vector<RecordedRange> ranges;  // by where they begin
@@ -326,6 +325,10 @@ class ReplayPlan {
     auto it = link_by_path_.find(path);
     return it == link_by_path_.end() ? nullptr : &it->second;
   }
+  // The names that the process made, which were not there, and when first.
+  [[nodiscard]] const std::unordered_map<std::string, uint64_t>& created_ns() const {
+    return created_ns_;
+  }
   // By format::ClockSource, whichever thread read it.
   [[nodiscard]] const std::map<uint32_t, FirstReading>& first_readings() const {
     return first_readings_;
@@ -396,6 +399,7 @@ class ReplayPlan {
   std::string bytes_;
   std::vector<uint32_t> served_order_;
   std::unordered_map<uint32_t, RecordedLaunches> launches_;  // by call, of those with several
+  std::unordered_map<std::string, uint64_t> created_ns_;
   std::map<uint32_t, FirstReading> first_readings_;
   std::map<InputKey, uint32_t> identities_;
   // By communicator: its operations' calls, by their numbers there.

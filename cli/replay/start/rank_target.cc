@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "cli/own_variables.h"
+#include "cli/replay/start/created_by_children.h"
 #include "format/layout/child_folder.h"
+#include "format/scratch/created_names.h"
 #include "format/scratch/process_list.h"
 #include "format/scratch/scratch_names.h"
 
@@ -47,6 +49,8 @@ Status ListChildren(format::Trace& trace, uint32_t rank, int attempt, const std:
     for (const format::ChildFolder& child : theirs)
       others.push_back({name + "/" + child.name, absolute(child.path)});
   }
+  DEJA_RETURN_IF_ERROR(
+      format::WriteCreatedNames(scratch + format::kCreatedFile, NamesCreatedBy(trace, children)));
   DEJA_RETURN_IF_ERROR(format::WriteProcessList(scratch + format::kChildrenFile, own));
   return format::WriteProcessList(scratch + format::kCompanionsFile, others);
 }

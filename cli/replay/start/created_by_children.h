@@ -1,0 +1,23 @@
+// The names that children of a rank made in the recorded run. The rank looked for some of them
+// before, and nothing in its own recording says who made them.
+//
+// Main thread only.
+#ifndef DEJA_CLI_REPLAY_START_CREATED_BY_CHILDREN_H_
+#define DEJA_CLI_REPLAY_START_CREATED_BY_CHILDREN_H_
+
+#include <vector>
+
+#include "format/layout/child_folder.h"
+#include "format/scratch/created_names.h"
+#include "format/trace/trace.h"
+
+namespace deja::cli {
+
+// Each name once, as it was first made. A child that cannot be read is left out: the replay says
+// so.
+std::vector<format::CreatedName> NamesCreatedBy(format::Trace& trace,
+                                                const std::vector<format::ChildFolder>& children);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_REPLAY_START_CREATED_BY_CHILDREN_H_

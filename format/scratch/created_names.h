@@ -1,0 +1,31 @@
+// Names that children of a rank have made, which were not there before: a list that the command
+// line makes for the replay library, whose own recording says nothing of them.
+//
+// Values; any thread. The reading side does not use the C library's streams, which allocate: the
+// program's allocator may be what has called.
+#ifndef DEJA_FORMAT_SCRATCH_CREATED_NAMES_H_
+#define DEJA_FORMAT_SCRATCH_CREATED_NAMES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+
+namespace deja::format {
+
+struct CreatedName {
+  std::string path;        // absolute
+  uint64_t time_ns = 0;    // when first; Event.time_ns
+  bool was_there = false;  // a child had found it there before that
+};
+
+// Errors: those of writing.
+Status WriteCreatedNames(const std::string& path, const std::vector<CreatedName>& names);
+
+// Empty where there is no such file; a damaged entry ends the list.
+std::vector<CreatedName> ReadCreatedNames(const std::string& path);
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_SCRATCH_CREATED_NAMES_H_
