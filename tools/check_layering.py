@@ -55,7 +55,7 @@ MAY_USE = {
     "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
     "cli/replay/report": "format/scratch",
     "cli/replay/start":
-        "api cli cli/fence cli/programs cli/replay/watch cli/summaries format/layout format/reader format/scratch"
+        "cli cli/fence cli/programs cli/replay/watch cli/summaries format/layout format/reader format/scratch"
         " format/trace",
     "cli/replay/watch":
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
@@ -81,7 +81,7 @@ MAY_USE = {
     "format/planes": "",
     "format/reader": "format/layout format/payloads format/tail format/wire",
     "format/repair": "format/layout format/log format/payloads format/tail format/window format/wire",
-    "format/scratch": "",
+    "format/scratch": "api",
     "format/tail": "format/wire",
     "format/tensor": "format/planes",
     "format/trace": "format/layout format/payloads format/reader format/wire",
@@ -201,7 +201,8 @@ MAY_USE = {
     "replayer/nccl":
         "api digest include/compat/curand.h include/compat/nccl.h preload/calls preload/cuda preload/symbols"
         " replayer/core replayer/plan replayer/process replayer/report replayer/turns",
-    "replayer/plan": "api format/log format/reader format/tail format/wire include/compat/nccl.h preload/calls",
+    "replayer/plan":
+        "api format/log format/reader format/scratch format/tail format/wire include/compat/nccl.h preload/calls",
     "replayer/process": "preload/process",
     "replayer/report":
         "digest format/log format/reader format/scratch format/wire preload/cuda preload/calls preload/engine"

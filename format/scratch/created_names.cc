@@ -3,9 +3,27 @@
 #include <charconv>
 #include <string_view>
 
+#include "api/libc_table.h"
 #include "common/os/text_file.h"
 
 namespace deja::format {
+
+std::string CreatedNameFinder::Add(uint32_t thread, uint32_t api, std::string_view data) {
+  constexpr std::string_view kPattern = "XXXXXX";
+  if (api::InputKindOf(api) == api::InputKind::kCreated) {
+    last_[thread] = data;
+    const bool is_pattern = data.find(kPattern) != std::string_view::npos;
+    return is_pattern || !data.starts_with('/') ? std::string() : std::string(data);
+  }
+  if (api != static_cast<uint32_t>(api::LibcApi::kmkstemp) &&
+      api != static_cast<uint32_t>(api::LibcApi::kmkdtemp))
+    return {};
+  std::string& path = last_[thread];
+  const size_t letters = path.rfind(kPattern);
+  if (letters == std::string::npos || data.size() != kPattern.size()) return {};
+  path.replace(letters, data.size(), data);
+  return path.starts_with('/') ? path : std::string();
+}
 
 // One TIME, space, 0 or 1, space, PATH and a zero byte for each: a path may have a line's end.
 Status WriteCreatedNames(const std::string& path, const std::vector<CreatedName>& names) {

@@ -1,5 +1,5 @@
-// Names that children of a rank have made, which were not there before: a list that the command
-// line makes for the replay library, whose own recording says nothing of them.
+// Names that children of a rank have made, which were not there before. The command line lists them
+// for the replay library, since the rank's own recording says nothing of them.
 //
 // Values; any thread. The reading side does not use the C library's streams, which allocate: the
 // program's allocator may be what has called.
@@ -7,7 +7,9 @@
 #define DEJA_FORMAT_SCRATCH_CREATED_NAMES_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.h"
@@ -18,6 +20,17 @@ struct CreatedName {
   std::string path;        // absolute
   uint64_t time_ns = 0;    // when first; Event.time_ns
   bool was_there = false;  // a child had found it there before that
+};
+
+// Finds the names in a recording's inputs.
+class CreatedNameFinder {
+ public:
+  // `data` of an input of a thread, in the thread's order. The name that was made, empty if none
+  // was. Letters of mkstemp and mkdtemp come after the pattern, which is no name.
+  std::string Add(uint32_t thread, uint32_t api, std::string_view data);
+
+ private:
+  std::map<uint32_t, std::string> last_;  // of each thread
 };
 
 // Errors: those of writing.

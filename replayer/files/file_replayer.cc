@@ -89,21 +89,6 @@ void FileReplayer::HideCreatedFiles() {
                             format::ReadCreatedNames(replayer_.scratch + format::kCreatedFile));
   for (const auto& [path, created] : input_files_.created())
     if (!created.was_there && (is_rank || created.by_this_process)) overlay_.HideCreated(path);
-  std::map<uint32_t, std::string> last;  // of each thread
-  for (const RecordedInput& input : plan.inputs()) {
-    const std::string_view data = plan.Bytes(input.data);
-    if (api::InputKindOf(input.api) == api::InputKind::kCreated) {
-      last[input.thread] = data;
-    } else if (input.api == static_cast<uint32_t>(LibcApi::kmkstemp) ||
-               input.api == static_cast<uint32_t>(LibcApi::kmkdtemp)) {
-      // The pattern came before, with six X where these letters are.
-      std::string& path = last[input.thread];
-      const size_t letters = path.rfind("XXXXXX");
-      if (letters == std::string::npos || data.size() != 6) continue;
-      path.replace(letters, data.size(), data);
-      overlay_.HideCreated(path);
-    }
-  }
 }
 
 const char* FileReplayer::MapPath(int dirfd, const char* path, preload::FileUse use,

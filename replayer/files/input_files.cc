@@ -132,10 +132,8 @@ std::string InputServer::NameOf(const Session& session, std::string_view path, b
 
 void InputServer::LearnCreated(const ReplayPlan& plan,
                                const std::vector<format::CreatedName>& by_children) {
-  for (const auto& [path, time_ns] : plan.created_ns())
-    if (path.starts_with('/')) created_[path] = {time_ns, false, true};
+  for (const auto& [path, time_ns] : plan.created_ns()) created_[path] = {time_ns, false, true};
   for (const format::CreatedName& name : by_children) {
-    if (!name.path.starts_with('/')) continue;
     const auto [it, is_new] = created_.try_emplace(name.path);
     if (is_new || name.time_ns < it->second.time_ns)
       it->second = {name.time_ns, name.was_there, it->second.by_this_process};

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/scratch/created_names.h"
 #include "format/tail/clock_run.h"
 #include "replayer/plan/replay_plan.h"
 
@@ -115,6 +116,7 @@ class PlanBuilder {
   std::map<std::pair<uint32_t, uint64_t>, std::vector<EarlyResults>> early_results_;
   std::unordered_map<uint32_t, uint32_t> connection_at_;                  // by number
   std::unordered_map<uint32_t, std::vector<RecordedRange>> file_ranges_;  // by number
+  format::CreatedNameFinder created_;
 };
 
 }  // namespace deja::replayer

@@ -37,8 +37,8 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   recorded.error = static_cast<int32_t>(input.error);
   recorded.data = Keep(plan_.bytes_, input.data);
   recorded.hash = input.hash;
-  if (kinds_.input(input.api) == api::InputKind::kCreated)
-    plan_.created_ns_.try_emplace(std::string(input.data), event.time_ns);
+  if (std::string made = created_.Add(event.thread, input.api, input.data); !made.empty())
+    plan_.created_ns_.try_emplace(std::move(made), event.time_ns);
   plan_.inputs_.push_back(recorded);
   RecordedThread& thread = plan_.threads_[recorded.thread];
   const InputKey key{input.api, input.key};

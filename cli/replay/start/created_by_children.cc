@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "api/libc_table.h"
 #include "format/reader/rank_reader.h"
 
 namespace deja::cli {
@@ -26,11 +25,13 @@ bool IsFirst(uint64_t time_ns, uint64_t known) {
 void AddFirsts(const format::RankReader& reader, std::map<std::string, Firsts>& names) {
   constexpr uint64_t kKinds =
       format::KindBit(format::EventKind::kInput) | format::KindBit(format::EventKind::kInputFile);
+  format::CreatedNameFinder created;
   auto cursor = reader.Events();
   while (const format::Event* event = cursor->NextOf(kKinds)) {
     if (const auto* input = event->As<format::Input>()) {
-      if (api::InputKindOf(input->api) != api::InputKind::kCreated || input->data.empty()) continue;
-      Firsts& firsts = names[std::string(input->data)];
+      const std::string made = created.Add(event->thread, input->api, input->data);
+      if (made.empty()) continue;
+      Firsts& firsts = names[made];
       if (IsFirst(event->time_ns, firsts.created_ns)) firsts.created_ns = event->time_ns;
     } else if (const auto* file = event->As<format::InputFile>(); file != nullptr) {
       Firsts& firsts = names[std::string(file->path)];

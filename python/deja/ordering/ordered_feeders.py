@@ -2,7 +2,7 @@
 
 put() appends to a deque under a lock. The queue's own thread, which feeds the pipe, takes items from it without that
 lock until there is none. Whether it meets an item that is put at that moment depends on the interpreter's lock, which
-no recording has: a replay would take other locks, and wait for a turn that never comes. This deque has a lock of its
+no recording has. A replay would take other locks, and wait for a turn that never comes. This deque has a lock of its
 own. A finalizer that runs in the middle of it may close the queue, so it is one that a thread can take twice.
 """
 

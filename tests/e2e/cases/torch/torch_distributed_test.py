@@ -214,8 +214,10 @@ class TorchDistributed(TorchTest):
     def record_by_launcher(self, *options, env=None, program="train"):
         launcher = ["--standalone"]
         if VERSION < (2, 0):
-            # Debian's torch cannot read the launcher's own defaults with Debian's Python. Its --standalone has one port.
-            launcher = ["-r", "9:1", "-t", "9:1", "--rdzv_backend", "c10d", "--rdzv_endpoint", f"localhost:{harness.free_port()}"]
+            # Debian's torch cannot read the launcher's own defaults with Debian's Python. It has one port for all
+            # jobs that are --standalone.
+            where = f"localhost:{harness.free_port()}"
+            launcher = ["-r", "9:1", "-t", "9:1", "--rdzv_backend", "c10d", "--rdzv_endpoint", where]
         command = [PYTHON, "-m", "torch.distributed.run", *launcher, *options, "--nproc_per_node", "2", APPS / f"{program}.py"]
         return self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300, env=env))
 
