@@ -10,12 +10,10 @@
 #include <charconv>
 #include <climits>
 #include <cstring>
-#include <map>
 #include <new>
 #include <string>
 #include <string_view>
 
-#include "api/libc_table.h"
 #include "common/runtime/errno_keeper.h"
 #include "format/scratch/scratch_names.h"
 #include "preload/files/absolute_path.h"
@@ -24,8 +22,6 @@
 #include "replayer/files/served_file.h"
 
 namespace deja::replayer {
-
-using api::LibcApi;
 
 namespace {
 
