@@ -44,11 +44,11 @@ void AddFirsts(const format::RankReader& reader, std::map<std::string, Firsts>& 
 
 }  // namespace
 
-std::vector<format::CreatedName> NamesCreatedBy(format::Trace& trace,
-                                                const std::vector<format::ChildFolder>& children) {
+std::vector<format::CreatedName> NamesCreatedBy(const std::vector<format::ChildFolder>& children) {
   std::map<std::string, Firsts> names;
   for (const format::ChildFolder& child : children)
-    if (const auto reader = trace.Process(child); reader) AddFirsts(**reader, names);
+    if (const auto reader = format::RankReader::Open(child.path); reader)  // one at a time
+      AddFirsts(**reader, names);
   std::vector<format::CreatedName> created;
   for (auto& [path, firsts] : names)
     if (firsts.created_ns != 0)

@@ -9,14 +9,12 @@
 
 #include "format/layout/child_folder.h"
 #include "format/scratch/created_names.h"
-#include "format/trace/trace.h"
 
 namespace deja::cli {
 
 // Each name once, as it was first made. A child that cannot be read is left out: the replay says
 // so.
-std::vector<format::CreatedName> NamesCreatedBy(format::Trace& trace,
-                                                const std::vector<format::ChildFolder>& children);
+std::vector<format::CreatedName> NamesCreatedBy(const std::vector<format::ChildFolder>& children);
 
 }  // namespace deja::cli
 

@@ -50,7 +50,7 @@ Status ListChildren(format::Trace& trace, uint32_t rank, int attempt, const std:
       others.push_back({name + "/" + child.name, absolute(child.path)});
   }
   DEJA_RETURN_IF_ERROR(
-      format::WriteCreatedNames(scratch + format::kCreatedFile, NamesCreatedBy(trace, children)));
+      format::WriteCreatedNames(scratch + format::kCreatedFile, NamesCreatedBy(children)));
   DEJA_RETURN_IF_ERROR(format::WriteProcessList(scratch + format::kChildrenFile, own));
   return format::WriteProcessList(scratch + format::kCompanionsFile, others);
 }
