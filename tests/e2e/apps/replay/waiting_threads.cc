@@ -164,10 +164,14 @@ int main(int argc, char** argv) {
     for (int step = 0; step < steps; ++step) {
       deja_step(static_cast<uint64_t>(step));
       Tell(rank, "step", step, trail, others);
-      if (step == computes_at)
+      if (step == computes_at) {
+        std::atomic<bool> begun = false;
         computes = std::thread([&] {
+          begun = true;
           for (volatile uint64_t turns = 0; !stop;) turns = turns + 1;
         });
+        while (!begun) std::this_thread::yield();
+      }
       trail = Mix(trail, pool.Give(static_cast<uint64_t>(step) + 1));
       others = Mix(others, echo.Ask(trail | 1));
       std::thread([&] { trail = Mix(trail, WorkOn(trail)); }).join();
