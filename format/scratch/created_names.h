@@ -1,5 +1,6 @@
-// Names that children of a rank have made, which were not there before. The command line lists them
-// for the replay library, since the rank's own recording says nothing of them.
+// Names that processes of a rank have made, which were not there before. The command line lists
+// those of the children for the replay library, since the rank's own recording says nothing of
+// them. The rank adds its own for its children.
 //
 // Values; any thread. The reading side does not use the C library's streams, which allocate: the
 // program's allocator may be what has called.
@@ -19,7 +20,7 @@ namespace deja::format {
 struct CreatedName {
   std::string path;        // absolute
   uint64_t time_ns = 0;    // when first; Event.time_ns
-  bool was_there = false;  // a child had found it there before that
+  bool was_there = false;  // one of them had found it there before that
 };
 
 // Finds the names in a recording's inputs.

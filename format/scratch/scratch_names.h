@@ -16,7 +16,7 @@ inline constexpr char kGoOnFile[] = "/go-on";
 inline constexpr char kChildrenFile[] = "/children";
 inline constexpr char kCompanionsFile[] = "/companions";
 
-// The names that the rank's children made (created_names.h).
+// The names that the rank and its children made (created_names.h).
 inline constexpr char kCreatedFile[] = "/created";
 
 // The folder where folded ranks meet, and lists in it (fold_files.h).

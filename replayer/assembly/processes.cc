@@ -85,6 +85,7 @@ void ReplayerEngine::OpenChild() {
     report.Write(StartLine{.pid = OwnPid()});
   }
   SetSignalWait(AwaitSignal);
+  if (!allow_writes) LearnCreatedFiles();
   FillInherited();
   Begin();
 }

@@ -79,12 +79,21 @@ void FileReplayer::FillInherited() {
 }
 
 void FileReplayer::HideCreatedFiles() {
-  const ReplayPlan& plan = replayer_.session->plan();
-  const bool is_rank = replayer_.session->options().child.empty();
-  input_files_.LearnCreated(plan,
+  const std::string list = replayer_.scratch + format::kCreatedFile;
+  LearnCreatedFiles();
+  std::vector<format::CreatedName> names;
+  for (const auto& [path, created] : input_files_.created()) {
+    names.push_back({path, created.time_ns, created.was_there});
+    if (!created.was_there) overlay_.HideCreated(path);
+  }
+  // For its children. Their recordings have the names that they found, and not who had made them.
+  if (const Status written = format::WriteCreatedNames(list, names); !written)
+    Say(written.error().message);
+}
+
+void FileReplayer::LearnCreatedFiles() {
+  input_files_.LearnCreated(replayer_.session->plan(),
                             format::ReadCreatedNames(replayer_.scratch + format::kCreatedFile));
-  for (const auto& [path, created] : input_files_.created())
-    if (!created.was_there && (is_rank || created.by_this_process)) overlay_.HideCreated(path);
 }
 
 const char* FileReplayer::MapPath(int dirfd, const char* path, preload::FileUse use,

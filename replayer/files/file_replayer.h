@@ -33,8 +33,10 @@ class FileReplayer : public preload::FileCalls {
   // In a forked child: it has no session yet / it is one that goes on.
   static void Abandon();
   void OpenInChild();
-  // What the recorded run made was not there before it.
+  // What the recorded run made was not there before it. In the rank's first process.
   void HideCreatedFiles();
+  // A child finds what the run made where a process of this replay has made it.
+  void LearnCreatedFiles();
   // A child of the rank has what its parent's files were.
   void FillInherited();
   Overlay& overlay() { return overlay_; }

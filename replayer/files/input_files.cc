@@ -131,12 +131,11 @@ std::string InputServer::NameOf(const Session& session, std::string_view path, b
 }
 
 void InputServer::LearnCreated(const ReplayPlan& plan,
-                               const std::vector<format::CreatedName>& by_children) {
-  for (const auto& [path, time_ns] : plan.created_ns()) created_[path] = {time_ns, false, true};
-  for (const format::CreatedName& name : by_children) {
+                               const std::vector<format::CreatedName>& by_others) {
+  for (const auto& [path, time_ns] : plan.created_ns()) created_[path] = {time_ns, false};
+  for (const format::CreatedName& name : by_others) {
     const auto [it, is_new] = created_.try_emplace(name.path);
-    if (is_new || name.time_ns < it->second.time_ns)
-      it->second = {name.time_ns, name.was_there, it->second.by_this_process};
+    if (is_new || name.time_ns < it->second.time_ns) it->second = {name.time_ns, name.was_there};
   }
   for (auto& [path, created] : created_) {
     const std::vector<uint32_t>* states = plan.FindFile(path);

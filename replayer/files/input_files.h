@@ -39,12 +39,11 @@ class InputServer {
   struct Created {
     uint64_t time_ns = 0;    // when first
     bool was_there = false;  // earlier, until the run removed it
-    bool by_this_process = false;
   };
 
-  // Which names the recorded run made; `by_children`: those of the rank's other processes. Before
+  // Which names the recorded run made; `by_others`: those of the rank's other processes. Before
   // any of the calls below, and without another thread.
-  void LearnCreated(const ReplayPlan& plan, const std::vector<format::CreatedName>& by_children);
+  void LearnCreated(const ReplayPlan& plan, const std::vector<format::CreatedName>& by_others);
   [[nodiscard]] const std::map<std::string, Created, std::less<>>& created() const {
     return created_;
   }

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "2"))
-MOVES = Path(__file__).resolve().parents[2] / "apps" / "python" / "moves.py"
+PYTHON_APPS = Path(__file__).resolve().parents[2] / "apps" / "python"
 SIZES = {"a": 10000, "b": 1300000}
 
 
@@ -391,21 +391,29 @@ class Full(InputFiles):
         self.assertEqual(run.stdout, self.checked(self.command(program)).stdout)
         self.assertEqual(harness.without_report(self.checked(self.replay(0)).stdout), run.stdout)
 
-    def test_a_folder_that_gets_its_name_when_it_is_complete(self):
-        """The program looks for the name before. What it finds there later is its own."""
-        program = [sys.executable, MOVES, self.dir / "cache"]
+    def replays_with_and_without_what_it_made(self, name):
+        """With digests and bytes, with what the run has made still there and gone."""
+        cache = self.dir / "cache"
+        program = [sys.executable, PYTHON_APPS / name, cache]
         plain = self.checked(self.command(program))
         for options in ([], self.FULL):
             with self.subTest(options):
-                shutil.rmtree(self.dir / "cache")
+                shutil.rmtree(cache)
                 run = self.checked(self.record_single(*program, options=[*options, "--force"]))
                 self.assertEqual(run.stdout, plain.stdout)
-                for left in True, False:  # what the run has made is still there, or gone
+                for left in True, False:
                     if not left:
-                        shutil.rmtree(self.dir / "cache")
+                        shutil.rmtree(cache)
                     replayed = self.checked(self.replay(0))
                     self.assertEqual(harness.without_report(replayed.stdout), run.stdout, str(replayed))
                 self.checked(self.command(program))
+
+    def test_a_folder_that_gets_its_name_when_it_is_complete(self):
+        """The program looks for the name before. What it finds there later is its own."""
+        self.replays_with_and_without_what_it_made("moves.py")
+
+    def test_a_child_looks_for_what_its_parent_makes_later(self):
+        self.replays_with_and_without_what_it_made("looks_first.py")
 
     def test_files_of_other_ranks_in_a_folder_that_this_one_made(self):
         folder = self.dir / "shared"
