@@ -7,6 +7,9 @@ The variants take turns within each round, so that what else the machine does hi
 medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios). It has the whole
 process's time and the processor time of all ranks, which a busy machine disturbs less. Default program: the digits
 example with a fixed seed. A recorded run ends when its trace is complete.
+
+With --replays each recording is replayed in its round, rank after rank. The row "VARIANT, replayed" has the slowest
+rank's time, and the processor time of all ranks.
 """
 import argparse
 import json
@@ -37,6 +40,7 @@ def parse():
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--variants", nargs="+", default=["order", "digest", "full", "window"], choices=VARIANTS,
                         help="which take turns with the runs without Deja; PyTorch's have evidence for deja check, or not")
+    parser.add_argument("--replays", action="store_true", help="replay each rank of each recording, too")
     parser.add_argument("--build", type=Path, default=Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")))
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("program", nargs="*", help="after --: what to run instead of the example")
@@ -56,33 +60,40 @@ def timed(argv, folder):
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def replayed(deja, trace, ranks, folder):
+    """Elapsed seconds of the slowest rank's replay, and processor seconds of all of them."""
+    each = [timed([deja, "replay", trace, "--rank", str(rank)], folder) for rank in range(ranks)]
+    return max(elapsed for elapsed, _ in each), sum(used for _, used in each)
+
+
 def ratio(variant, base):
     return statistics.median(t / b for t, b in zip(variant, base))
+
+
+def one_round(options, deja, program, folder, sizes):
+    """(elapsed, processor) seconds of each row; sizes gets those of the traces."""
+    trace = Path(folder) / "run.deja"
+    row = {"without": timed([deja, "launch", "-n", str(options.ranks), "--", *program], folder)}
+    for variant in options.variants:
+        row[variant] = timed([deja, "record", "--loopback", "-n", str(options.ranks), *VARIANTS[variant], "--out", trace,
+                              "--", *program], folder)
+        sizes[variant] = sum(p.stat().st_size for p in trace.rglob("*") if p.is_file())
+        if options.replays:
+            row[f"{variant}, replayed"] = replayed(deja, trace, options.ranks, folder)
+        shutil.rmtree(trace)
+    return row
 
 
 def main():
     options = parse()
     deja = options.build.resolve() / "bin" / "deja"
     program = options.program or [options.build.resolve() / "examples" / "digits" / "digits_train", "--seed=1"]
-    times = {"without": []} | {variant: [] for variant in options.variants}
-    processor = {variant: [] for variant in times}
     sizes = {}
     with tempfile.TemporaryDirectory(prefix="deja-bench-") as folder:
-        trace = Path(folder) / "run.deja"
-        for run in range(options.runs + 1):
-            for variant in times:
-                if variant == "without":
-                    argv = [deja, "launch", "-n", str(options.ranks), "--", *program]
-                else:
-                    argv = [deja, "record", "--loopback", "-n", str(options.ranks), *VARIANTS[variant],
-                            "--out", trace, "--", *program]
-                elapsed, used = timed(argv, folder)
-                if run > 0:  # the first round warms the caches
-                    times[variant].append(elapsed)
-                    processor[variant].append(used)
-                if trace.exists():
-                    sizes[variant] = sum(p.stat().st_size for p in trace.rglob("*") if p.is_file())
-                    shutil.rmtree(trace)
+        rounds = [one_round(options, deja, program, folder, sizes) for _ in range(options.runs + 1)]
+    del rounds[0]  # it warms the caches
+    times = {name: [row[name][0] for row in rounds] for name in rounds[0]}
+    processor = {name: [row[name][1] for row in rounds] for name in rounds[0]}
     ratios = {v: ratio(times[v], times["without"]) for v in times}
     used_ratios = {v: ratio(processor[v], processor["without"]) for v in times}
     if options.json:
