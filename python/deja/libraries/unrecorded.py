@@ -3,6 +3,7 @@ uses one, and a replay ends there.
 """
 
 import functools
+import os
 
 from deja import engine
 
@@ -38,7 +39,17 @@ _PARTS = {
         "Ray: what its processes send each other (gRPC, shared memory) is not recorded, and a replay ends where the process "
         "connects to them; start the training function with torchrun to replay it",
     ),
+    "streaming.base.dataset": (
+        "StreamingDataset.__init__",
+        "streaming of MosaicML in several ranks of one machine: what they write into shared memory for each other is not "
+        "recorded, and a replay ends where the data set is made; one rank a machine is recorded",
+    ),
 }
+
+
+def _is_alone(module):
+    """What processes of one rank share is in its replay."""
+    return module == "streaming.base.dataset" and os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
 
 
 def install(module):
@@ -46,7 +57,7 @@ def install(module):
     *owners, name = path.split(".")
     owner = functools.reduce(lambda found, part: getattr(found, part, None), owners, module)
     real = getattr(owner, name, None)
-    if engine.mode() == engine.OFF or real is None:
+    if engine.mode() == engine.OFF or real is None or _is_alone(module.__name__):
         return
 
     @functools.wraps(real)

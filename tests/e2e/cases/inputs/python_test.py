@@ -52,6 +52,22 @@ class Python(harness.DejaTest):
         self.assertIn(what, replayed.stdout)
         self.assertNotIn("begins", replayed.stdout)
 
+    def test_shared_memory_of_several_ranks_is_reported(self):
+        """With one rank a machine all that shares it is in the replay."""
+        module = self.dir / "streaming" / "base" / "dataset.py"
+        module.parent.mkdir(parents=True)
+        module.write_text("class StreamingDataset:\n    def __init__(self):\n        print('made')\n")
+        script = "from streaming.base.dataset import StreamingDataset\nStreamingDataset()\n"
+        for ranks in "2", "1":
+            with self.subTest(ranks):
+                run = self.checked(self.record_single(sys.executable, "-c", script, options=["--force"],
+                                                      env={"LOCAL_WORLD_SIZE": ranks, "PYTHONPATH": self.dir}))
+                self.assertEqual(run.stdout, "made\n")
+                self.assertEqual("not recorded: streaming of MosaicML" in run.stderr, ranks == "2", run.stderr)
+                if ranks == "1":
+                    again = self.checked(self.replay(0))
+                    self.assertEqual(harness.without_report(again.stdout), run.stdout)
+
     def test_states_have_their_hash_at_every_level(self):
         for level in ("order", "digest", "full"):
             with self.subTest(level):
