@@ -265,6 +265,18 @@ class DejaTest(unittest.TestCase):
         self.assertEqual(run.code, code, f"\n{run}")
         return run
 
+    def assertReplays(self, *command, replays, options=()):
+        """Recorded once; each replay prints the same."""
+        run = self.checked(self.record_single(*command, options=options))
+        for _ in range(replays):
+            again = self.checked(self.replay(0))
+            self.assertEqual(without_report(again.stdout), run.stdout, str(again))
+        return run
+
+    def assertReplaysThoughRandom(self, *command, replays):
+        run = self.assertReplays(*command, replays=replays)
+        self.assertNotEqual(run.stdout, self.checked(self.command(command)).stdout, "the program does the same by itself")
+
     def assertSameLines(self, first, second, message=None):
         """The same lines in any order: ranks write to one pipe."""
         self.assertEqual(comparable(first), comparable(second), message)

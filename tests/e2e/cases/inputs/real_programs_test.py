@@ -26,38 +26,20 @@ def needs_program(name):
 
 
 class RealPrograms(harness.DejaTest):
-    def assertReplays(self, *command):
-        run = self.checked(self.record_single(*command))
-        self.assertNotEqual(run.stdout, self.checked(self.command(command)).stdout,
-                            "the program does the same each time by itself")
-        for _ in range(REPLAYS):
-            replayed = self.checked(self.replay(0))
-            self.assertEqual(harness.without_report(replayed.stdout), run.stdout)
-        return run
+    def assertReplaysTheSame(self, *command):
+        self.assertReplaysThoughRandom(*command, replays=REPLAYS)
 
     @unittest.skipUnless(has_module("numpy"), "python3-numpy is not installed")
     def test_numpy(self):
-        self.assertReplays(PYTHON, SCRIPTS / "numpy_seeds.py")
-
-    @unittest.skipUnless(has_module("torch"), "python3-torch is not installed")
-    def test_torch_data_loader(self):
-        self.assertReplays(PYTHON, SCRIPTS / "data_loader.py")
-
-    @unittest.skipUnless(has_module("torch"), "python3-torch is not installed")
-    def test_torch_data_loader_of_a_fork_server(self):
-        self.assertReplays(PYTHON, SCRIPTS / "data_loader.py", "forkserver")
-
-    @unittest.skipUnless(has_module("torch"), "python3-torch is not installed")
-    def test_torch_data_loaders_whose_iterators_are_dropped(self):
-        self.assertReplays(PYTHON, SCRIPTS.parent / "torch" / "standalone" / "loader_ways.py", "dropped")
+        self.assertReplaysTheSame(PYTHON, SCRIPTS / "numpy_seeds.py")
 
     @needs_program("sqlite3")
     def test_sqlite(self):
-        self.assertReplays("sqlite3", "-init", "/dev/null", ":memory:",
-                           "create table t(a, b);"
-                           "insert into t select random(), hex(randomblob(4)) from (select 1 union select 2);"
-                           "insert into t values (strftime('%f', 'now'), datetime('now'));"
-                           "select * from t")
+        self.assertReplaysTheSame("sqlite3", "-init", "/dev/null", ":memory:",
+                                  "create table t(a, b);"
+                                  "insert into t select random(), hex(randomblob(4)) from (select 1 union select 2);"
+                                  "insert into t values (strftime('%f', 'now'), datetime('now'));"
+                                  "select * from t")
 
     @needs_program("sqlite3")
     def test_sqlite_with_a_data_base(self):

@@ -13,10 +13,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "apps" / "python" / "meetings.py
 
 class MeetingsCase(harness.DejaTest):
     def assertRunsAgain(self, *command, options=()):
-        run = self.checked(self.record_single(*command, options=options))
-        for _ in range(REPLAYS):
-            again = self.checked(self.replay(0))
-            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+        self.assertReplays(*command, replays=REPLAYS, options=options)
 
 
 class Meetings(MeetingsCase):
