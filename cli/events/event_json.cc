@@ -182,6 +182,7 @@ struct JsonWriter {
     if (m.written) json["written"] = true;
     if (m.program) json["program"] = true;
     if (m.tries != 0) json["tries"] = m.tries;
+    if (m.looks != 0) json["looks"] = m.looks;
     if (S_ISLNK(m.mode)) json["link"] = m.entries;
     if (!m.entries_hash.IsZero()) json["entries"] = HashText(m.entries_hash);
   }

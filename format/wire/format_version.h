@@ -10,7 +10,7 @@
 namespace deja::format {
 
 inline constexpr uint32_t kFormatMajor = 1;
-inline constexpr uint32_t kFormatMinor = 2;
+inline constexpr uint32_t kFormatMinor = 3;
 
 }  // namespace deja::format
 

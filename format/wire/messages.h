@@ -393,6 +393,9 @@ struct InputFile {
   // Another process changed it during the run, and its bytes are kept. The number of times that the
   // process had tried to open the path, this time included; 0: no such file.
   uint64_t tries = 0;
+  // The process's look at the path that met this state, from 1, or the next one if an open met it.
+  // 0: looks are not counted, or it is a link.
+  uint64_t looks = 0;
 };
 
 inline constexpr size_t kMaxFileRanges = 64;
@@ -699,7 +702,7 @@ DEJA_VISIT(InputFile) {
   v(1, m.file); v(2, m.path); v(3, m.mode); v(4, m.size); v(5, m.mtime_ns); v(6, m.device);
   v(7, m.inode); v(8, m.error); v(9, m.opens); v(10, m.entries); v(11, m.entries_hash);
   v(12, m.written); v(13, m.segment); v(14, m.program);
-  v(15, m.tries);
+  v(15, m.tries); v(16, m.looks);
 }
 DEJA_VISIT(FileRead) {
   v(1, m.file); v(2, m.gaps); v(3, m.sizes); v(4, m.hashes); v(5, m.how); v(6, m.payload);

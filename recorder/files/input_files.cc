@@ -137,6 +137,8 @@ void InputFiles::Looked(Recording& rec, int dirfd, const char* path, preload::Fi
   if (IsOwnLink(name, dirfd, path)) return Resolved(rec, dirfd, path);
   struct stat info {};
   FileNews what;
+  what.looked = use == preload::FileUse::kLook || use == preload::FileUse::kLookAtLink;
+  if (what.looked) CountLook(name);
   if (fstatat(dirfd, path, &info, 0) != 0) {
     what.error = errno;
     info = {};
@@ -163,17 +165,24 @@ bool InputFiles::LookedAtLink(Recording& rec, int dirfd, const char* path) {
   char text[PATH_MAX];
   if (fstatat(dirfd, path, &info, AT_SYMLINK_NOFOLLOW) != 0) {
     what.error = errno;
-    info = {};
-    info.st_mode = S_IFLNK;
   } else if (S_ISLNK(info.st_mode)) {
     const ssize_t size = readlinkat(dirfd, path, text, sizeof text);
     if (size <= 0) return false;
     what.entries = {text, static_cast<size_t>(size)};
   } else {
-    return false;
+    what.error = EINVAL;  // as readlink
+  }
+  if (what.error != 0) {
+    info = {};
+    info.st_mode = S_IFLNK;
+    Hold hold(lock_);
+    PathRecord* record = RecordOf(name, false);
+    if (record != nullptr && what.error != EINVAL) record->was_missing = true;
+    // Only who has been told that nothing is there needs to know that something is.
+    if (record == nullptr || !record->was_missing) return false;
   }
   Know(rec, name, info, true, what);
-  return true;
+  return what.error != EINVAL;
 }
 
 void InputFiles::Resolved(Recording& rec, int dirfd, const char* path) {
@@ -217,6 +226,11 @@ void InputFiles::Folder(Recording& rec, std::string_view path, const struct stat
   Know(rec, path, info, true, what);
 }
 
+void InputFiles::CountLook(std::string_view path) {
+  Hold hold(lock_);
+  if (PathRecord* record = RecordOf(path, false)) ++record->looks;
+}
+
 InputFiles::PathRecord* InputFiles::RecordOf(std::string_view path, bool is_link) {
   bool is_new = false;
   const uint64_t key = XXH3_64bits_withSeed(path.data(), path.size(), is_link ? 1 : 0) | 1;
@@ -255,17 +269,18 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
   KnownFile* file = nullptr;
   const uint64_t entries =
       what.entries.empty() ? 0 : XXH3_64bits(what.entries.data(), what.entries.size()) | 1;
-  uint64_t opened = 0;
-  uint64_t tries = 0;
+  Place place;
   {
     Hold hold(lock_);
     PathRecord* known = RecordOf(path, S_ISLNK(info.st_mode));
     if (known == nullptr) return nullptr;
     PathRecord& record = *known;
-    opened = record.opens;
+    place.opens = record.opens;
     if (opens) ++record.opens;
     record.is_shared = record.is_shared || what.others;
-    tries = record.tries;
+    if (what.others) place.tries = record.tries;
+    // Links are counted by their opens.
+    if (keeps_bytes() && !S_ISLNK(info.st_mode)) place.looks = record.looks + (what.looked ? 0 : 1);
     const KnownFile* last = record.last;
     const bool is_same = last != nullptr && last->error == what.error &&
                          IsSameState(last->info, info) && last->others == what.others &&
@@ -293,11 +308,11 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     if (keeps_bytes() && config_.window.Drops()) file->windowed = &rec;
     record.last = file;
   }
-  Announce(rec, *file, opened, what.others ? tries : 0, what);
+  Announce(rec, *file, place, what);
   return file;
 }
 
-void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens, uint64_t tries,
+void InputFiles::Announce(Recording& rec, const KnownFile& file, const Place& place,
                           const FileNews& what) {
   format::InputFile event;
   event.file = file.number;
@@ -311,9 +326,10 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
     event.device = file.info.st_dev;
     event.inode = file.info.st_ino;
   }
-  event.opens = opens;
+  event.opens = place.opens;
   event.written = what.written;
-  event.tries = tries;
+  event.tries = place.tries;
+  event.looks = what.program ? 0 : place.looks;
   event.error = static_cast<uint32_t>(what.error);
   constexpr size_t kMostInline = 2 << 10;
   char facts[preload::kMaxFileFacts];

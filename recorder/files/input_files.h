@@ -74,6 +74,7 @@ struct FileNews {
   bool written = false;
   bool program = false;      // what program_files.h records
   bool others = false;       // another process changed it during the run
+  bool looked = false;       // a look met it, which is counted
   std::string_view entries;  // of a folder; of a symbolic link, what it says
 };
 
@@ -116,9 +117,11 @@ class InputFiles {
   struct PathRecord {
     uint64_t opens = 0;
     uint64_t tries = 0;
+    uint64_t looks = 0;  // that did not open it
     KnownFile* last = nullptr;
     bool is_created = false;
-    bool is_shared = false;  // others have changed the file during the run
+    bool was_missing = false;  // for a look at links
+    bool is_shared = false;    // others have changed the file during the run
   };
 
   [[nodiscard]] bool IsInput(std::string_view path) const;
@@ -127,11 +130,18 @@ class InputFiles {
   static OpenedInput* Begin(KnownFile* file, uint64_t key, uint32_t open);
   // What is known of `path`; null if there is no more room. With the lock held.
   PathRecord* RecordOf(std::string_view path, bool is_link);
+  void CountLook(std::string_view path);
   // The run has made the symbolic link `name`, which it gave as `path`.
   bool IsOwnLink(std::string_view name, int dirfd, const char* path);
   void RecordWhole(Recording& rec, KnownFile& file, int fd);
   std::string_view Keep(std::string_view path);
-  static void Announce(Recording& rec, const KnownFile& file, uint64_t opens, uint64_t tries,
+  // How often the process had opened the path, or asked about it.
+  struct Place {
+    uint64_t opens = 0;
+    uint64_t tries = 0;
+    uint64_t looks = 0;
+  };
+  static void Announce(Recording& rec, const KnownFile& file, const Place& place,
                        const FileNews& what);
 
   const Config& config_;

@@ -86,7 +86,9 @@ void FileReplayer::HideCreatedFiles() {
     names.push_back({path, created.time_ns, created.was_there});
     if (!created.was_there) overlay_.HideCreated(path);
   }
-  // For its children. Their recordings have the names that they found, and not who had made them.
+  // For its children. Their recordings have the names that they found, and not who had made them. A
+  // process that goes on as its child makes no later names in a replay.
+  if (replayer_.session->options().is_before_fork) return;
   if (const Status written = format::WriteCreatedNames(list, names); !written)
     Say(written.error().message);
 }
@@ -212,6 +214,9 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
   if (opens && !replayer_.allow_writes && !input_files_.Renew(*replayer_.session, overlay_, name))
     return nullptr;
   if (use == FileUse::kRead || use == FileUse::kLook) {
+    if (has_bytes && use == FileUse::kLook &&
+        !(looks_at_link && input_files_.IsLinkNext(*replayer_.session, name)))
+      input_files_.CountLook(*replayer_.session, name);
     const std::string asked = path;
     const char* mapped = map();
     // In a folder that the run made there may be what another rank put there.

@@ -157,24 +157,37 @@ bool InputServer::Knows(const Session& session, std::string_view name) const {
          });
 }
 
-const RecordedFile* InputServer::Find(Session& session, std::string_view name, Made made) {
+const RecordedFile* InputServer::Find(Session& session, std::string_view name, Met met, Made made) {
   const std::vector<uint32_t>* states = session.plan().FindFile(name);
   if (states == nullptr) return nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto it = opens_.find(name);
-  const uint64_t opens = it == opens_.end() ? 0 : it->second;
+  const auto count = [&](const auto& counts) {
+    const auto it = counts.find(name);
+    return it == counts.end() ? 0 : it->second;
+  };
+  const uint64_t opens = count(opens_);
+  const uint64_t looks = count(looks_);
   const RecordedFile* found = nullptr;
   for (uint32_t index : *states) {
     const RecordedFile& file = session.plan().files()[index];
     if (file.tries != 0) continue;  // Renew's
     if (made == Made::kLeftOut && IsMadeByRun(file)) continue;
     if (found != nullptr && file.opens > opens) break;
+    const bool is_of_a_look = met == Met::kByLook && file.looks != 0;
+    if (found != nullptr && is_of_a_look && file.opens == opens && file.looks > looks) break;
     // That it went away without an open in between is the run's own doing, or was not noticed.
-    if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens)
+    if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens &&
+        !is_of_a_look)
       continue;
     found = &file;
   }
   return found;
+}
+
+void InputServer::CountLook(const Session& session, std::string_view name) {
+  if (session.plan().FindFile(name) == nullptr) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++looks_[std::string(name)];
 }
 
 bool InputServer::CountOpen(Session& session, std::string_view name) {
@@ -278,7 +291,8 @@ std::string InputServer::Make(Session& session, const RecordedFile& file, bool w
 
 const char* InputServer::Map(Session& session, std::string_view name, FileUse use, const char* path,
                              std::span<char> buffer) {
-  const RecordedFile* file = Find(session, name);
+  const RecordedFile* file =
+      Find(session, name, use == FileUse::kLook ? Met::kByLook : Met::kByOpen);
   if (file == nullptr) return path;
   if (file->error != 0) {
     errno = file->error;
@@ -301,7 +315,7 @@ const RecordedFile* InputServer::FindLink(Session& session, std::string_view nam
   const std::vector<uint32_t>* states = session.plan().FindLink(name);
   if (states == nullptr) return nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
-  uint64_t& looks = looks_[std::string(name)];
+  uint64_t& looks = looks_at_links_[std::string(name)];
   const RecordedFile* found = nullptr;
   for (uint32_t index : *states) {
     const RecordedFile& file = session.plan().files()[index];
@@ -312,10 +326,15 @@ const RecordedFile* InputServer::FindLink(Session& session, std::string_view nam
   return found != nullptr && (found->error != 0 || IsLinkText(found->entries)) ? found : nullptr;
 }
 
+bool InputServer::IsLinkNext(Session& session, std::string_view name) {
+  const RecordedFile* link = FindLink(session, name, false);
+  return link != nullptr && link->error != EINVAL;
+}
+
 bool InputServer::MapLink(Session& session, std::string_view name, std::span<char> buffer,
                           const char*& mapped) {
   const RecordedFile* link = FindLink(session, name, true);
-  if (link == nullptr) return false;
+  if (link == nullptr || link->error == EINVAL) return false;
   if (link->error != 0) {
     errno = link->error;
     mapped = nullptr;
@@ -336,8 +355,9 @@ std::string InputServer::Resolve(Session& session, const std::string& name) {
   for (size_t end = 0; end < whole.size() && links < kMostLinks;) {
     end = std::min(whole.find('/', end + 1), whole.size());
     const std::string prefix = whole.substr(0, end);
-    const RecordedFile* link = FindLink(session, prefix, true);
-    if (link == nullptr || link->error != 0) continue;
+    const RecordedFile* link = FindLink(session, prefix, false);
+    if (link == nullptr || link->error != 0) continue;  // the recorded run did not count this look
+    FindLink(session, prefix, true);
     ++links;
     char next[PATH_MAX];
     size_t size = link->entries[0] == '/' ? 0 : prefix.rfind('/');
@@ -356,7 +376,7 @@ std::string InputServer::Resolve(Session& session, const std::string& name) {
 // replay.
 void InputServer::Describe(Session& session, std::string_view name, struct stat& info) {
   const RecordedFile* file =
-      S_ISLNK(info.st_mode) ? FindLink(session, name, false) : Find(session, name);
+      S_ISLNK(info.st_mode) ? FindLink(session, name, false) : Find(session, name, Met::kByLook);
   if (file == nullptr || file->error != 0 || (file->mode & S_IFMT) != (info.st_mode & S_IFMT))
     return;
   info.st_dev = file->device;
@@ -372,7 +392,7 @@ void InputServer::Describe(Session& session, std::string_view name, struct stat&
 
 uint64_t InputServer::Inode(Session& session, std::string_view name) {
   const RecordedFile* file = FindLink(session, name, false);
-  if (file == nullptr) file = Find(session, name, Made::kCounts);
+  if (file == nullptr) file = Find(session, name, Met::kByLook, Made::kCounts);
   return file == nullptr || file->error != 0 ? 0 : file->inode;
 }
 
@@ -393,7 +413,7 @@ void InputServer::PrepareChange(Session& session, Overlay& overlay, const std::s
 }
 
 bool InputServer::Entries(Session& session, std::string_view name, std::string& entries) {
-  const RecordedFile* file = Find(session, name, Made::kCounts);
+  const RecordedFile* file = Find(session, name, Met::kByOpen, Made::kCounts);
   if (file == nullptr || !S_ISDIR(file->mode) || !CountOpen(session, name)) return false;
   if (file->entries_hash.IsZero()) {
     entries = file->entries;

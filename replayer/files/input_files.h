@@ -76,8 +76,12 @@ class InputServer {
   // With bytes: `name` is about to be changed. The overlay gets what it was.
   void PrepareChange(Session& session, Overlay& overlay, const std::string& name);
 
+  // Whether the next look at the link `name` meets one, or nothing.
+  bool IsLinkNext(Session& session, std::string_view name);
   // Whether the recorded run found anything about `name` but what it had made itself.
   bool Knows(const Session& session, std::string_view name) const;
+  // With bytes: the program is about to ask about `name`.
+  void CountLook(const Session& session, std::string_view name);
   // The program has opened `name`. True if the recording knows it.
   bool CountOpen(Session& session, std::string_view name);
   // What the folder `name` held; false if the recording does not say.
@@ -94,8 +98,11 @@ class InputServer {
  private:
   // What the run has made is in the overlay, once the program has made it again.
   enum class Made : unsigned char { kLeftOut, kCounts };
-  // `name` in the state in which the recorded run's n-th open met it.
-  const RecordedFile* Find(Session& session, std::string_view name, Made made = Made::kLeftOut);
+  // What the program does with a name: a look counts, an open is counted when it has succeeded.
+  enum class Met : unsigned char { kByOpen, kByLook };
+  // `name` in the state in which the recorded run's n-th open met it, or its last look.
+  const RecordedFile* Find(Session& session, std::string_view name, Met met = Met::kByOpen,
+                           Made made = Made::kLeftOut);
   // It was recorded when the run had made that name.
   [[nodiscard]] bool IsMadeByRun(const RecordedFile& file) const;
   // The link `name`, as the recorded run's n-th look met it; `counts` if this is one.
@@ -107,7 +114,8 @@ class InputServer {
   std::map<std::string, Created, std::less<>> created_;
   std::mutex mutex_;
   std::map<std::string, uint64_t, std::less<>> opens_;
-  std::map<std::string, uint64_t, std::less<>> looks_;  // at links
+  std::map<std::string, uint64_t, std::less<>> looks_;
+  std::map<std::string, uint64_t, std::less<>> looks_at_links_;
   std::map<std::string, uint64_t, std::less<>> tries_;  // to open
   std::set<uint32_t> checked_;                          // numbers of files
   std::set<uint32_t> renewed_;                          // the same

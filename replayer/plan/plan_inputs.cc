@@ -150,6 +150,7 @@ void PlanBuilder::AddFile(const format::Event& event, const format::InputFile& r
   file.opens = recorded.opens;
   file.written = recorded.written;
   file.tries = recorded.tries;
+  file.looks = recorded.looks;
   file.entries = std::string(recorded.entries);
   file.entries_hash = recorded.entries_hash;
   file.time_ns = event.time_ns;

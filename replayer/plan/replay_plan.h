@@ -183,6 +183,7 @@ struct RecordedFile {
   uint64_t opens = 0;
   bool written = false;
   uint64_t tries = 0;   // not 0: changed by another process
+  uint64_t looks = 0;   // format::InputFile
   std::string entries;  // of a folder; of a symbolic link, what it says
   Hash128 entries_hash;
   uint64_t time_ns = 0;

@@ -239,6 +239,7 @@ class Builder {
     shared.mode = 0100644;
     shared.size = 40;
     shared.tries = 3;
+    shared.looks = 5;
     Add(1, shared);
     TorchOperations();
     FileRead read;

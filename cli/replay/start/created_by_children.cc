@@ -44,10 +44,10 @@ void AddFirsts(const format::RankReader& reader, std::map<std::string, Firsts>& 
 
 }  // namespace
 
-std::vector<format::CreatedName> NamesCreatedBy(const std::vector<format::ChildFolder>& children) {
+std::vector<format::CreatedName> NamesCreatedBy(const std::vector<std::string>& folders) {
   std::map<std::string, Firsts> names;
-  for (const format::ChildFolder& child : children)
-    if (const auto reader = format::RankReader::Open(child.path); reader)  // one at a time
+  for (const std::string& folder : folders)
+    if (const auto reader = format::RankReader::Open(folder); reader)  // one at a time
       AddFirsts(**reader, names);
   std::vector<format::CreatedName> created;
   for (auto& [path, firsts] : names)

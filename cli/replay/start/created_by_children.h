@@ -5,16 +5,17 @@
 #ifndef DEJA_CLI_REPLAY_START_CREATED_BY_CHILDREN_H_
 #define DEJA_CLI_REPLAY_START_CREATED_BY_CHILDREN_H_
 
+#include <string>
 #include <vector>
 
-#include "format/layout/child_folder.h"
 #include "format/scratch/created_names.h"
 
 namespace deja::cli {
 
-// Each name once, as it was first made. A child that cannot be read is left out: the replay says
-// so.
-std::vector<format::CreatedName> NamesCreatedBy(const std::vector<format::ChildFolder>& children);
+// Each name once, as it was first made. `folders`: of the children's recordings. A child that
+// cannot be read is left out: the replay says so. A rank that was forked is a child of the process
+// that the replay begins with.
+std::vector<format::CreatedName> NamesCreatedBy(const std::vector<std::string>& folders);
 
 }  // namespace deja::cli
 

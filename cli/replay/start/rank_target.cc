@@ -49,8 +49,11 @@ Status ListChildren(format::Trace& trace, uint32_t rank, int attempt, const std:
     for (const format::ChildFolder& child : theirs)
       others.push_back({name + "/" + child.name, absolute(child.path)});
   }
+  std::vector<std::string> folders;
+  if (!life.empty()) folders.push_back(folder);
+  for (const format::ChildFolder& child : children) folders.push_back(child.path);
   DEJA_RETURN_IF_ERROR(
-      format::WriteCreatedNames(scratch + format::kCreatedFile, NamesCreatedBy(children)));
+      format::WriteCreatedNames(scratch + format::kCreatedFile, NamesCreatedBy(folders)));
   DEJA_RETURN_IF_ERROR(format::WriteProcessList(scratch + format::kChildrenFile, own));
   return format::WriteProcessList(scratch + format::kCompanionsFile, others);
 }

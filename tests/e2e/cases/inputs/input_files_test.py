@@ -432,6 +432,29 @@ class Full(InputFiles):
                 self.assertEqual(len(own), 6)
             shutil.rmtree(folder, ignore_errors=True)
 
+    def test_a_program_that_asks_until_another_has_made_a_file(self):
+        """Each look finds what it found, so the replay asks as many times."""
+        folder = self.dir / "shared"
+        program = [sys.executable, PYTHON_APPS / "polls.py", folder]
+
+        def run_beside_its_maker(run):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            maker = self.start([*program, "make"])
+            ended = self.checked(run())
+            self.checked(self.finish(maker))
+            return ended
+
+        plain = run_beside_its_maker(lambda: self.command(program))
+        run = run_beside_its_maker(lambda: self.record_single(*program, options=self.FULL))
+        self.assertEqual(*(re.sub(r"\(\d+, \d+, \d+\)", "polls", ended.stdout) for ended in (run, plain)))
+        for left in True, False:
+            if not left:
+                shutil.rmtree(folder)
+            for _ in range(REPLAYS):
+                replayed = self.checked(self.replay(0))
+                self.assertEqual(harness.without_report(replayed.stdout), run.stdout, str(replayed))
+
     def test_one_file_that_all_ranks_write(self):
         state = self.dir / "state"
         plain = self.checked(self.launch("input_state_file", [state], n=3))

@@ -140,6 +140,14 @@ class InputFilesTest : public testing::Test {
     return states;
   }
 
+  // InputFile.looks of the recorded states.
+  static std::vector<uint64_t> Looks() {
+    std::vector<uint64_t> looks;
+    for (const format::Event& event : FakeLog::last->Events())
+      if (const auto* file = event.As<format::InputFile>()) looks.push_back(file->looks);
+    return looks;
+  }
+
   Config config_;
   std::string folder_;
   std::string content_;
@@ -348,6 +356,18 @@ TEST_F(InputFilesTest, LinksHaveTheirRecordedTargetAtEachLook) {
                                     "link link a 1", "link link elsewhere 3"));
 }
 
+TEST_F(InputFilesTest, WhatComesWhereNoLinkWasIsNoLink) {
+  Use(InputMode::kFull);
+  const auto look = [&] { return inputs().LookedAtLink(rec(), AT_FDCWD, PathOf("a").c_str()); };
+  EXPECT_TRUE(look());
+  EXPECT_TRUE(look());
+  Make("a", 10);
+  EXPECT_FALSE(look());
+  EXPECT_FALSE(look());
+  EXPECT_THAT(States(), ElementsAre("a link  error " + std::to_string(ENOENT) + " 0",
+                                    "a link  error " + std::to_string(EINVAL) + " 2"));
+}
+
 TEST_F(InputFilesTest, ALinkAndWhatItLeadsToAreTwo) {
   Use(InputMode::kFull);
   Make("a", 10);
@@ -380,6 +400,24 @@ TEST_F(InputFilesTest, ALinkThatTheRunMakesIsNoInputButWhatItLeadsToIs) {
   EXPECT_TRUE(inputs().LookedAtLink(rec(), AT_FDCWD, link.c_str()));
   inputs().Looked(rec(), AT_FDCWD, link.c_str(), preload::FileUse::kLook);
   EXPECT_THAT(States(), ElementsAre("own error " + std::to_string(ENOENT) + " 0", "a file 10 0"));
+}
+
+TEST_F(InputFilesTest, StatesHaveTheLookThatMetThemOrTheNextOne) {
+  Use(InputMode::kFull);
+  const std::string path = PathOf("a");
+  const auto use = [&](preload::FileUse use) {
+    inputs().Looked(rec(), AT_FDCWD, path.c_str(), use);
+  };
+  use(preload::FileUse::kLook);
+  use(preload::FileUse::kLook);
+  Make("a", 10);
+  use(preload::FileUse::kLookAtLink);
+  use(preload::FileUse::kLook);
+  Make("a", 20);
+  use(preload::FileUse::kMetadata);
+  EXPECT_THAT(States(), ElementsAre("a error " + std::to_string(ENOENT) + " 0", "a file 10 0",
+                                    "a file 20 0"));
+  EXPECT_THAT(Looks(), ElementsAre(1, 3, 5));
 }
 
 TEST_F(InputFilesTest, DigestsRecordNoLooks) {

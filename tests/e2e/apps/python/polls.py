@@ -1,0 +1,41 @@
+"""Asks again and again for what another program makes, and says how often. usage: polls.py FOLDER [make]"""
+import os
+import sys
+import time
+
+
+def polls_until_there(path, exists=os.path.exists):
+    polls = 1
+    while not exists(path):
+        time.sleep(0.01)
+        polls += 1
+    return polls
+
+
+def make(path):
+    time.sleep(0.15)
+    with open(f"{path}.part", "w") as file:
+        file.write("made by another program")
+    os.rename(f"{path}.part", path)
+
+
+def main():
+    asked, folder, first, second = (os.path.join(sys.argv[1], name) for name in ("asked", "folder", "first", "second"))
+    if sys.argv[2:] == ["make"]:
+        polls_until_there(asked)
+        time.sleep(0.15)
+        os.mkdir(folder)
+        make(first)
+        make(second)
+        return
+    before = os.path.exists(first), os.path.lexists(second), os.path.isdir(folder)
+    with open(asked, "w"):
+        pass
+    polls = (polls_until_there(folder, os.path.lexists), polls_until_there(first),
+             polls_until_there(second, os.path.lexists))
+    with open(first) as file:
+        print(before, polls, os.path.getsize(second), file.read(), sorted(os.listdir(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()
