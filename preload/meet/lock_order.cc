@@ -91,9 +91,17 @@ bool ResetTurns() {
   return true;
 }
 
+// libstdc++ leaves out pthread_once and locks while this says that there is one thread. A recording
+// has a thread of the recorder's, and a replay has none: they would take other locks.
+void ForgetSingleThread() {
+  if (void* flag = dlsym(RTLD_DEFAULT, "__libc_single_threaded"); flag != nullptr)
+    *static_cast<char*>(flag) = 0;
+}
+
 }  // namespace
 
 void WantLockOrder(bool wanted) {
+  if (wanted) ForgetSingleThread();
   g_has_made_threads.store(false, std::memory_order_relaxed);
   g_lock_order.store(wanted ? LockOrder::kWanted : LockOrder::kOff, std::memory_order_relaxed);
 }

@@ -265,7 +265,7 @@ class DejaTest(unittest.TestCase):
         self.assertEqual(run.code, code, f"\n{run}")
         return run
 
-    def assertReplays(self, *command, replays, options=()):
+    def assertPrintsTheSameAgain(self, *command, replays, options=()):
         """Recorded once; each replay prints the same."""
         run = self.checked(self.record_single(*command, options=options))
         for _ in range(replays):
@@ -274,7 +274,7 @@ class DejaTest(unittest.TestCase):
         return run
 
     def assertReplaysThoughRandom(self, *command, replays):
-        run = self.assertReplays(*command, replays=replays)
+        run = self.assertPrintsTheSameAgain(*command, replays=replays)
         self.assertNotEqual(run.stdout, self.checked(self.command(command)).stdout, "the program does the same by itself")
 
     def assertSameLines(self, first, second, message=None):

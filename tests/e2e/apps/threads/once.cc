@@ -3,6 +3,8 @@
 
 #include <array>
 #include <memory>
+#include <sstream>
+#include <string>
 
 #include "tests/e2e/apps/threads/behaviours.h"
 
@@ -99,13 +101,26 @@ void DoubleChecked() {
   log.Print("cells");
 }
 
+// The locale's routine has run when the second thread comes.
+void Streams() {
+  const auto text = [](int number) {
+    std::ostringstream stream;
+    stream << number;
+    return stream.str();
+  };
+  std::string whole = text(1);
+  RunThreads(1, [&](int) { whole += text(2); });
+  std::printf("%s%s\n", whole.c_str(), text(3).c_str());
+}
+
 }  // namespace
 
 std::vector<Behaviour> OnceBehaviours() {
   return {{"call_once", CallOnce},
           {"call_once_throws", CallOnceThrows},
           {"nested_once", NestedOnce},
-          {"double_checked", DoubleChecked}};
+          {"double_checked", DoubleChecked},
+          {"streams", Streams}};
 }
 
 }  // namespace threads

@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "apps" / "python" / "meetings.py
 
 class MeetingsCase(harness.DejaTest):
     def assertRunsAgain(self, *command, options=()):
-        self.assertReplays(*command, replays=REPLAYS, options=options)
+        self.assertPrintsTheSameAgain(*command, replays=REPLAYS, options=options)
 
 
 class Meetings(MeetingsCase):

@@ -56,6 +56,9 @@ class Threads(harness.DejaTest):
     def test_routines_that_run_once(self):
         self.assertKeepOrder("call_once", "call_once_throws", "nested_once", "double_checked")
 
+    def test_streams_before_and_after_the_second_thread(self):
+        self.assertKeepOrder("streams")
+
     def test_c11(self):
         self.assertKeepOrder("c11_threads")
 

@@ -300,6 +300,20 @@ TEST_F(LockOrderTest, ARoutineIsRunByTheThreadThatRanIt) {
   EXPECT_EQ(log, "0.2");
 }
 
+TEST_F(LockOrderTest, ARoutineThatNoThreadRunsIsRunByTheOneThatWaitsForIt) {
+  Record("0.1", {Outcome(0, LockUse::kOnce)});
+  Open();
+  std::mutex mutex;
+  Start("0.1", [&](ThreadState& thread) {
+    int control = 0;
+    FakeLock call(LockUse::kOnce, mutex);
+    call.lock = &control;
+    order_->Serve(thread, call);
+    EXPECT_EQ(call.reals, 1);
+    mutex.unlock();
+  }).join();
+}
+
 TEST_F(LockOrderTest, TurnsOfAThreadThatHasEndedArePassedOver) {
   Record("0.1", {Turn(0), Turn(1)});
   Record("0.2", {Turn(2)});
