@@ -26,6 +26,7 @@ _WATCHED = {
     "streaming.base.dataset": "deja.libraries.unrecorded",
     "torch._dynamo.trace_rules": "deja.training.torch_dynamo",
     "torch._dynamo.skipfiles": "deja.training.torch_dynamo",
+    "concurrent.futures.thread": "deja.training.torch_saves",
     "concurrent.futures.process": "deja.ordering.ordered_executors",
     "multiprocessing.managers": "deja.ordering.ordered_managers",
     "multiprocessing.spawn": "deja.spawning.spawned",

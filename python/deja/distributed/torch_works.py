@@ -5,7 +5,6 @@ import atexit
 import os
 import queue
 import sys
-import threading
 import time
 
 import torch
@@ -47,6 +46,22 @@ def _at_end_of_backward(call):
     return True
 
 
+class _OwnLock:
+    """A lock that a replay does not take: it is not one of the program's, whose order counts."""
+
+    __slots__ = ("_acquire", "_release")
+
+    def __init__(self):
+        lock = _thread.allocate_lock()
+        self._acquire, self._release = lock.acquire, lock.release
+
+    def __enter__(self):
+        engine.as_library(self._acquire)
+
+    def __exit__(self, *_):
+        self._release()
+
+
 class Ending:
     """Hands the end of one operation to the recorder, once, whichever thread learns of it first."""
 
@@ -55,7 +70,7 @@ class Ending:
     def __init__(self, outcome, dtype, tensors, flight=None):
         """flight: what torch_flights.watched() said."""
         self._outcome, self._dtype, self._tensors, self._flight = outcome, dtype, tensors, flight
-        self._lock = _thread.allocate_lock()
+        self._lock = _OwnLock()
 
     def succeeded(self, src=-1):
         with self._lock:
@@ -165,7 +180,7 @@ class Watcher:
 
     def __init__(self):
         self._queue = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = _OwnLock()
         self._unseen = 0
         self._is_running = False
         self._threads = set()
@@ -185,7 +200,7 @@ class Watcher:
                     _thread.start_new_thread(self._watch, (item if is_in_callback else None,))
             self._is_running = True
         if not is_in_callback:
-            self._queue.put(item)
+            engine.as_library(self._queue.put, (item,))
         return ended
 
     def _watch(self, only):

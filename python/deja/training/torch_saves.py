@@ -4,7 +4,6 @@ torch counts the changes of each tensor. They are read when a thread, or a task 
 torch.save has written them there.
 """
 
-import concurrent.futures
 import functools
 import sys
 import threading
@@ -17,8 +16,11 @@ _given = threading.local()
 
 
 def install(module):
-    """module: torch.serialization."""
+    """module: torch.serialization, or concurrent.futures.thread once the program has it."""
     if not seen.is_on():
+        return
+    if module.__name__ == "concurrent.futures.thread":
+        _watch_pools(module.ThreadPoolExecutor)
         return
     save = module.save
 
@@ -45,7 +47,7 @@ class _Handed:
 
 
 def _watch_threads():
-    start, submit = threading.Thread.start, concurrent.futures.ThreadPoolExecutor.submit
+    start = threading.Thread.start
 
     @functools.wraps(start)
     def seen_start(self):
@@ -55,13 +57,19 @@ def _watch_threads():
             self._target = _with(handed, self._target)
         return start(self)
 
+    threading.Thread.start = seen_start
+
+
+def _watch_pools(executor):
+    """Where the program does not import them, nothing does: they take locks at each fork."""
+    submit = executor.submit
+
     @functools.wraps(submit)
     def seen_submit(self, fn, /, *args, **kwargs):
         handed = _handed((args, kwargs, fn))
         return submit(self, fn if handed is None else _with(handed, fn), *args, **kwargs)
 
-    threading.Thread.start = seen_start
-    concurrent.futures.ThreadPoolExecutor.submit = seen_submit
+    executor.submit = seen_submit
 
 
 def _with(handed, function):
