@@ -346,7 +346,10 @@ int Fifo() {
     close(fd);
   });
   const int fd = open(path.c_str(), O_RDONLY);
+  // The first child may have ended before the next one opens it.
+  const int kept_open = open(path.c_str(), O_WRONLY);
   PrintAll(fd, kChildren * kTimes);
+  close(kept_open);
   close(fd);
   Join(children);
   unlink(path.c_str());

@@ -3,7 +3,6 @@ import array
 import random
 import re
 import shutil
-import socket
 import sys
 import unittest
 from pathlib import Path
@@ -71,6 +70,12 @@ class TorchDistributed(TorchTest):
         run = self.checked(self.record(PYTHON, [APPS / "standalone" / "left_early.py"], n=2, options=["--inputs", "full"], timeout=300))
         self.assertRanksReplay(run, 2)
 
+    def test_workers_of_the_loader_with_an_order_of_locks(self):
+        """A recording takes no locks that a replay does not take."""
+        run = self.checked(self.record(PYTHON, [APPS / "train.py"], n=2, env={"MODE": "workers"}, timeout=300,
+                                       options=["--threads", "order"]))
+        self.assertRanksReplay(run, 2)
+
     def test_workers_whose_data_set_is_gone(self):
         rows = self.dir / "rows"
         rows.mkdir()
@@ -81,33 +86,6 @@ class TorchDistributed(TorchTest):
         self.checked(run)
         shutil.rmtree(rows)
         self.assertRanksReplay(run, 2)
-
-    def assertSpawnedRanksReplay(self, rendezvous, *method):
-        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "standalone" / "spawned.py",
-                                     rendezvous, *method, timeout=300))
-        self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
-        self.assertRanksReplay(run, 2)
-
-    def test_ranks_that_the_program_spawns_meet_by_a_file(self):
-        self.assertSpawnedRanksReplay(f"file://{self.dir}/rendezvous")
-
-    def test_ranks_that_the_program_spawns_meet_by_tcp(self):
-        self.assertSpawnedRanksReplay(self.free_address())
-
-    def test_ranks_that_the_program_spawns_with_tensors_and_a_queue(self):
-        """Their descriptors are the launcher's, which is not there in a replay; nor is its folder for listeners."""
-        program = APPS.parent / "frameworks" / "spawn_tcp.py"
-        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, program, harness.free_port(), timeout=300))
-        self.assertRegex(run.stdout, r"ends \[\(0, .*\), \(1, .*\)\]")
-        self.assertRanksReplay(run, 2)
-
-    def test_ranks_that_the_program_forks(self):
-        self.assertSpawnedRanksReplay(self.free_address(), "fork")
-
-    def free_address(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            return f"tcp://127.0.0.1:{free.getsockname()[1]}"
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 0), "groups with several backends are newer than this torch")
     def test_a_backend_that_cannot_be_made(self):
@@ -126,11 +104,6 @@ class TorchDistributed(TorchTest):
         run = self.assertJobReplays("mixed", 2, JOB_SEED="5")
         for rank in range(2):
             self.assertEqual(of_rank(rank, run.stdout), of_rank(rank, plain.stdout))
-
-    @unittest.skipUnless(VERSION and VERSION >= (2, 6), "a group without a named backend is newer than this torch")
-    def test_torch_chooses_the_backend(self):
-        run = self.record_by_launcher(program="default_backend")
-        self.assertRanksReplay(run, 2)
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 4), "torch.compile is for older Pythons in this torch")
     def test_compiled(self):
@@ -210,38 +183,6 @@ class TorchDistributed(TorchTest):
         replayed = self.deja("replay", self.trace_path(), "--rank", "0", "--", PYTHON, changed / "train.py")
         self.assertEqual(replayed.code, harness.EXIT_DIVERGED, f"\n{replayed}")
         self.assertIn("allreduce #", replayed.stdout)
-
-    def record_by_launcher(self, *options, env=None, program="train"):
-        launcher = ["--standalone"]
-        if VERSION < (2, 0):
-            # Debian's torch cannot read the launcher's own defaults with Debian's Python. It has one port for all
-            # jobs that are --standalone.
-            where = f"localhost:{harness.free_port()}"
-            launcher = ["-r", "9:1", "-t", "9:1", "--rdzv_backend", "c10d", "--rdzv_endpoint", where]
-        command = [PYTHON, "-m", "torch.distributed.run", *launcher, *options, "--nproc_per_node", "2", APPS / f"{program}.py"]
-        return self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300, env=env))
-
-    def test_a_restart_is_an_attempt_of_the_same_trace(self):
-        # Torch 2.9 lets the ranks of a restart find the addresses of those before in the launcher's store, with and
-        # without Deja. It does not if each start has a store of its own.
-        env = {"MODE": "restart", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-        run = self.record_by_launcher("--max_restarts", "1", env=env)
-        self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00000.1", "rank-00001", "rank-00001.1"])
-        ends = {(r["rank"], r["attempt"]): r for r in self.info_json()["ranks"]}
-        self.assertEqual([ends[rank, 1].get("exit_code") for rank in range(2)], [0, 0], ends)
-        self.assertEqual(ends[1, 0].get("exit_code"), 1, ends)
-        self.assertEqual(sum(" weights " in line for line in run.stdout.splitlines()), 2)
-        self.checked(self.deja("verify", self.trace_path()))
-        for rank in range(2):  # of several attempts the last is replayed
-            replayed = self.checked(self.replay(rank, env={"MASTER_PORT": "1"}))
-            self.assertIn("all equal", replayed.stdout)
-            self.assertEqual(of_rank(rank, replayed.stdout), of_rank(rank, run.stdout)[-len(
-                of_rank(rank, replayed.stdout)):])
-
-    def test_the_elastic_launcher(self):
-        run = self.record_by_launcher()
-        self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
-        self.assertRanksReplay(run, 2)
 
 
 if __name__ == "__main__":
