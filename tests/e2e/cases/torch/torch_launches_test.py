@@ -1,4 +1,4 @@
-"""How ranks of torch.distributed come to be: by torchrun, with restarts, spawned or forked by the program."""
+"""How a job of torch.distributed gets its ranks: by torchrun, with restarts, spawned or forked by the program."""
 import socket
 import sys
 import unittest
