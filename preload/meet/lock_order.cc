@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/own_mapping.h"
@@ -94,6 +95,8 @@ bool ResetTurns() {
 // libstdc++ leaves out pthread_once and locks while this says that there is one thread. A recording
 // has a thread of the recorder's, and a replay has none: they would take other locks.
 void ForgetSingleThread() {
+  static constinit bool is_forgotten = false;  // in forked children, too
+  if (std::exchange(is_forgotten, true)) return;
   if (void* flag = dlsym(RTLD_DEFAULT, "__libc_single_threaded"); flag != nullptr)
     *static_cast<char*>(flag) = 0;
 }
