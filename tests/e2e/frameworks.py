@@ -125,7 +125,7 @@ def run_job(program, folder, env, recorder=None):
                   for rank in range(program.ranks)]
         jobs = [started([*before(rank), PYTHON, *words], {**env, **place}, folder) for rank, place in enumerate(places)]
     else:
-        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", program.ranks, "--master-port", port]
+        launcher = ["-m", "torch.distributed.run", "--nproc_per_node", program.ranks, "--master_port", port]
         jobs = [started([*before(None), PYTHON, *(launcher if program.start == "torchrun" else []), *words], env, folder)]
     return [ended(job) for job in jobs]
 
