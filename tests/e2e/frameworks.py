@@ -23,8 +23,9 @@ from pathlib import Path
 
 import harness
 import stuck
+import torch_jobs
 
-PYTHON = os.environ.get("DEJA_TORCH_PYTHON", "/usr/bin/python3")
+PYTHON = torch_jobs.PYTHON
 FRAMEWORKS = harness.ROOT / "tests" / "e2e" / "apps" / "frameworks"
 TORCH = harness.ROOT / "tests" / "e2e" / "apps" / "torch"
 TIMEOUT = 300
@@ -125,7 +126,8 @@ def run_job(program, folder, env, recorder=None):
                   for rank in range(program.ranks)]
         jobs = [started([*before(rank), PYTHON, *words], {**env, **place}, folder) for rank, place in enumerate(places)]
     else:
-        launcher = ["-m", "torch.distributed.run", "--nproc_per_node", program.ranks, "--master_port", port]
+        launcher = ["-m", "torch.distributed.run", *torch_jobs.REDIRECTIONS, "--nproc_per_node", program.ranks,
+                    "--master_port", port]
         jobs = [started([*before(None), PYTHON, *(launcher if program.start == "torchrun" else []), *words], env, folder)]
     return [ended(job) for job in jobs]
 

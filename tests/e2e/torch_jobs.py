@@ -21,6 +21,8 @@ def torch_version():
 
 
 VERSION = torch_version()
+# Debian's torch cannot read its launcher's own default for redirections with Debian's Python. No job has a rank 9.
+REDIRECTIONS = ["-r", "9:1", "-t", "9:1"] if VERSION and VERSION < (2, 0) else []
 
 
 def of_rank(rank, output):

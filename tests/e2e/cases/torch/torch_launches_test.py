@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
-from torch_jobs import APPS, PYTHON, VERSION, TorchTest, of_rank  # noqa: E402
+from torch_jobs import APPS, PYTHON, REDIRECTIONS, VERSION, TorchTest, of_rank  # noqa: E402
 
 
 @unittest.skipUnless(VERSION, f"{PYTHON} has no torch with gloo")
@@ -41,10 +41,9 @@ class TorchLaunches(TorchTest):
     def record_by_launcher(self, *options, env=None, program="train"):
         launcher = ["--standalone"]
         if VERSION < (2, 0):
-            # Debian's torch cannot read the launcher's own defaults with Debian's Python. It has one port for all
-            # jobs that are --standalone.
+            # Debian's torch has one port for all jobs that are --standalone.
             where = f"localhost:{harness.free_port()}"
-            launcher = ["-r", "9:1", "-t", "9:1", "--rdzv_backend", "c10d", "--rdzv_endpoint", where]
+            launcher = [*REDIRECTIONS, "--rdzv_backend", "c10d", "--rdzv_endpoint", where]
         command = [PYTHON, "-m", "torch.distributed.run", *launcher, *options, "--nproc_per_node", "2", APPS / f"{program}.py"]
         return self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300, env=env))
 
