@@ -38,21 +38,24 @@ _ORDERED = {
     "queue": "deja.ordering.ordered_queues",
     "concurrent.futures._base": "deja.ordering.ordered_futures",
     "multiprocessing.queues": "deja.ordering.ordered_feeders",
+    "concurrent.futures.thread": "deja.ordering.ordered_pools",
 }
+_listeners = {name: [ours] for name, ours in _WATCHED.items()}
 
 
 def _install(module):
-    try:
-        importlib.import_module(_WATCHED[module.__name__]).install(module)
-    except Exception as error:  # the program comes first
-        if handlers.have_raised(error):
-            raise
-        print(f"deja: {module.__name__} is used as if Deja were not there: {error!r}", file=sys.stderr)
+    for ours in _listeners[module.__name__]:
+        try:
+            importlib.import_module(ours).install(module)
+        except Exception as error:  # the program comes first
+            if handlers.have_raised(error):
+                raise
+            print(f"deja: {module.__name__} is used as if Deja were not there: {error!r}", file=sys.stderr)
 
 
 def call_after(name, ours):
     """Module `ours` hears of module `name`, too. Before watch()."""
-    _WATCHED[name] = ours
+    _listeners.setdefault(name, []).append(ours)
 
 
 class _Loader:
@@ -72,7 +75,7 @@ class _Loader:
 
 class _Finder:
     def __init__(self):
-        self._waiting = set(_WATCHED)
+        self._waiting = set(_listeners)
 
     def find_spec(self, name, path=None, target=None):
         if name not in self._waiting:
@@ -91,8 +94,9 @@ def watch():
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     if os.environ.get("DEJA_THREADS") == "order":
-        _WATCHED.update(_ORDERED)
+        for name, ours in _ORDERED.items():
+            call_after(name, ours)
     sys.meta_path.insert(0, _Finder())
-    for name in _WATCHED:
+    for name in _listeners:
         if name in sys.modules:
             _install(sys.modules[name])

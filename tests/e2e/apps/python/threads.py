@@ -164,6 +164,26 @@ def pools():
     print(log, called, completed, mapped, more)
 
 
+def dropped_pools():
+    """Pools' threads look for their pool before it is dropped, or after: PAUSE_SECRET, 0 or 0.02, says which pools'."""
+    pause, results = float(os.environ["PAUSE_SECRET"]), []
+    for i in range(8):
+        pool, begin = ThreadPoolExecutor(1), threading.Event()
+        before_drop = pause if i % 4 < 2 else 0.02 - pause
+        before_look = 0.02 - before_drop
+        future = pool.submit(begin.wait)
+        if i % 2:
+            # The pool lives as long as its future.
+            future.add_done_callback(lambda _, pool=pool, wait=before_look: (pool.shutdown(wait=False), time.sleep(wait)))
+        else:
+            future.add_done_callback(lambda _, wait=before_look: time.sleep(wait))
+        begin.set()
+        results.append(future.result())
+        time.sleep(before_drop)
+        del pool, future
+    print(results)
+
+
 def _take_in_turn(first_comes):
     """Two threads take a lock, the first one first; if it does not come, it waits for good."""
     lock, log, word = threading.Lock(), [], ctypes.c_int(0)

@@ -90,14 +90,23 @@ class Threads(harness.DejaTest):
     def test_simple_queues_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "simple_queues"))
 
-    def test_a_queue_that_is_fed_by_a_thread(self):
-        """In the recording the thread takes most items without a wait. In the replays it comes before they are put."""
-        pause = {"PAUSE_SECRET": "0.01"}
-        run = self.checked(self.record_single(sys.executable, SCRIPT, "fed_queue", options=ORDER, env=pause))
+    def assertReplaysAtAnotherPace(self, behaviour, recorded, replayed, trace="run.deja"):
+        """Pauses in seconds; a trace has no secrets, so a replay may have another one."""
+        pause = {"PAUSE_SECRET": recorded}
+        run = self.checked(self.record_single(sys.executable, SCRIPT, behaviour, options=ORDER, env=pause, trace=trace))
         for _ in range(REPLAYS):
-            again = self.checked(self.replay(0, options=["--pass-env", "PAUSE_SECRET"], env={"PAUSE_SECRET": "0"}))
+            again = self.checked(self.replay(0, options=["--pass-env", "PAUSE_SECRET"], env={"PAUSE_SECRET": replayed}, trace=trace))
             self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
             self.assertNotIn("without its turn", again.stderr)
+
+    def test_a_queue_that_is_fed_by_a_thread(self):
+        """In the recording the thread takes most items without a wait. In the replays it comes before they are put."""
+        self.assertReplaysAtAnotherPace("fed_queue", "0.01", "0")
+
+    def test_pools_that_are_dropped(self):
+        for recorded, replayed in (("0.02", "0"), ("0", "0.02")):
+            with self.subTest(recorded=recorded):
+                self.assertReplaysAtAnotherPace("dropped_pools", recorded, replayed, f"{recorded}.deja")
 
     def test_pools_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "pools"))
