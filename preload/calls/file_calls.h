@@ -52,6 +52,11 @@ class FileCalls {
     (void)dirfd, (void)path, (void)flags;
     return -1;
   }
+  // The system has answered a call about `path`, relative to `dirfd`, that MapPath let go ahead as
+  // it was. `error`: its errno, or 0.
+  virtual void OnAnswered(int dirfd, const char* path, FileUse use, int error) {
+    (void)dirfd, (void)path, (void)use, (void)error;
+  }
   // The program would have made `path`, relative to `dirfd`, but it was there (O_EXCL).
   virtual void OnTaken(int dirfd, const char* path) { (void)dirfd, (void)path; }
   // The answer to the program about the file `mapped`, a result of MapPath, or, if that is null,

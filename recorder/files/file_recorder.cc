@@ -40,6 +40,11 @@ preload::FdObject* FileRecorder::OnOpened(int dirfd, const char* path, int fd, i
   return rec == nullptr ? nullptr : FilesOf(*rec).inputs.Opened(*rec, dirfd, path, fd, flags);
 }
 
+void FileRecorder::OnAnswered(int dirfd, const char* path, preload::FileUse use, int error) {
+  Recording* rec = recorder_.Active();
+  if (rec != nullptr) FilesOf(*rec).inputs.Answered(*rec, dirfd, path, use, error);
+}
+
 void FileRecorder::OnTaken(int dirfd, const char* path) {
   const ErrnoKeeper keep;
   if (Recording* rec = recorder_.Active()) FilesOf(*rec).inputs.Taken(*rec, dirfd, path);

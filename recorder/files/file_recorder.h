@@ -22,6 +22,7 @@ class FileRecorder : public preload::FileCalls {
                       std::span<char> buffer) override;
   void BeforeUnmap(void* memory, size_t size) override;
   preload::FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) override;
+  void OnAnswered(int dirfd, const char* path, preload::FileUse use, int error) override;
   void OnTaken(int dirfd, const char* path) override;
   void ReleasePath(const char* mapped) override { MachineRecorder::Release(mapped); }
   preload::FolderLayer* Folders() override { return folders_; }

@@ -34,6 +34,10 @@ constexpr uint64_t kMostWhole = 256 << 20;
 constexpr uint64_t kMostOfOthers = 64 << 20;
 constexpr uint64_t kMostOfAllOthers = uint64_t{1} << 30;
 
+// With digests: names that are not there, and names that the program removes. What is more is not
+// recorded: a program may ask for a file for each of its samples.
+constexpr uint32_t kMostMissed = 64 << 10;
+
 // Once for each state of a file.
 void WarnOfSecrets(std::string_view path) {
   if (!IsSecretFile(path)) return;
@@ -54,6 +58,17 @@ int64_t Ns(const timespec& time) {
 bool IsWithin(std::string_view path, std::string_view folder) {
   return !folder.empty() && path.substr(0, folder.size()) == folder &&
          (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+uint64_t KeyOf(std::string_view path, bool is_link) {
+  return XXH3_64bits_withSeed(path.data(), path.size(), is_link ? 1 : 0) | 1;
+}
+
+// The same for most ways to write a name: relative or not, with slashes at its end or not.
+uint64_t HashOfLastPart(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const std::string_view last = path.substr(path.rfind('/') + 1);
+  return XXH3_64bits(last.data(), last.size());
 }
 
 bool IsOwnExecutable(const struct stat& info) {
@@ -231,10 +246,71 @@ void InputFiles::CountLook(std::string_view path) {
   if (PathRecord* record = RecordOf(path, false)) ++record->looks;
 }
 
+bool InputFiles::IsNews(PathRecord& record, const Answer& answer) {
+  if (answer.removes) {
+    removed_ += record.is_removed ? 0 : 1;
+    record.is_removed = true;
+    return false;
+  }
+  if (!record.is_missed) {
+    // What was there before is gone: the run's own doing, which a replay repeats.
+    const bool was_there = record.is_removed || record.last != nullptr;
+    if (was_there || !answer.misses) return false;
+    record.is_missed = true;
+    ++missed_;
+  }
+  record.looks += answer.looks ? 1 : 0;
+  return answer.misses || record.last == nullptr || record.last->error != 0;
+}
+
+void InputFiles::Answered(Recording& rec, int dirfd, const char* path, preload::FileUse use,
+                          int error) {
+  using preload::FileUse;
+  if (config_.inputs != InputMode::kDigest) return;
+  Answer answer;
+  answer.looks = use == FileUse::kLook || use == FileUse::kLookAtLink;
+  answer.removes = use == FileUse::kRemove && error == 0;
+  answer.misses = (error == ENOENT || error == ENOTDIR) &&
+                  (answer.looks || use == FileUse::kRead || use == FileUse::kWrite);
+  const bool finds = answer.looks && error == 0 && maybe_missed_.MayHave(HashOfLastPart(path));
+  if (!answer.removes && !answer.misses && !finds) return;
+  const ErrnoKeeper keep;
+  char buffer[PATH_MAX];
+  const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  if (name.empty()) return;
+  bool is_known = false;
+  bool is_full = false;
+  {
+    Hold hold(lock_);
+    is_known = FindRecord(name) != nullptr;
+    is_full = missed_ >= kMostMissed || removed_ >= kMostMissed;
+  }
+  if (!is_known && (finds || is_full || !IsInput(name))) return;
+  {
+    Hold hold(lock_);
+    PathRecord* record = RecordOf(name, false);
+    if (record == nullptr || !IsNews(*record, answer)) return;
+  }
+  struct stat info {};
+  FileNews what;
+  what.looked = answer.looks;
+  if (answer.misses) {
+    maybe_missed_.Add(HashOfLastPart(path));
+    what.error = error;
+  } else if (fstatat(dirfd, path, &info, 0) != 0 || OwnFile::Find(info, dirfd, path) != nullptr) {
+    return;
+  }
+  Know(rec, name, info, false, what);
+}
+
+InputFiles::PathRecord* InputFiles::FindRecord(std::string_view path) {
+  const uint32_t at = paths_.Find(KeyOf(path, false));
+  return at == KeyMap::kMissing || at >= records_.size() ? nullptr : &records_[at];
+}
+
 InputFiles::PathRecord* InputFiles::RecordOf(std::string_view path, bool is_link) {
   bool is_new = false;
-  const uint64_t key = XXH3_64bits_withSeed(path.data(), path.size(), is_link ? 1 : 0) | 1;
-  const uint32_t at = paths_.FindOrAdd(key, next_record_, is_new);
+  const uint32_t at = paths_.FindOrAdd(KeyOf(path, is_link), next_record_, is_new);
   if (at == KeyMap::kMissing) return nullptr;
   while (records_.size() <= at)
     if (records_.Add() == records_.kMissing) return nullptr;
@@ -280,7 +356,8 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     record.is_shared = record.is_shared || what.others;
     if (what.others) place.tries = record.tries;
     // Links are counted by their opens.
-    if (keeps_bytes() && !S_ISLNK(info.st_mode)) place.looks = record.looks + (what.looked ? 0 : 1);
+    if ((keeps_bytes() || record.is_missed) && !S_ISLNK(info.st_mode))
+      place.looks = record.looks + (what.looked ? 0 : 1);
     const KnownFile* last = record.last;
     const bool is_same = last != nullptr && last->error == what.error &&
                          IsSameState(last->info, info) && last->others == what.others &&

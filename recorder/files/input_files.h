@@ -13,6 +13,9 @@
 // read afterwards may be the run's own. A file that another process has changed during the run is
 // recorded as a whole, too, with its bytes (own_files.h).
 //
+// A name that is not there is an input at `digest`, too. Another rank of the run may make it later,
+// and a replay must not find it. What is there is looked at as it is.
+//
 // One per Recording. Any thread, inside the guard; no lock is held across a real call; memory
 // straight from the kernel. A forked process records again what it reads by descriptors that it
 // inherited.
@@ -68,6 +71,22 @@ struct KnownFile {
   [[nodiscard]] uint32_t Segment() const;
 };
 
+// Numbers that may be in a set: never says no of one that was added. Any thread, no lock.
+class MaybeSet {
+ public:
+  void Add(uint64_t hash) { Word(hash).fetch_or(Bit(hash), std::memory_order_relaxed); }
+  [[nodiscard]] bool MayHave(uint64_t hash) {
+    return (Word(hash).load(std::memory_order_relaxed) & Bit(hash)) != 0;
+  }
+
+ private:
+  static constexpr size_t kWords = 1024;
+  static uint64_t Bit(uint64_t hash) { return uint64_t{1} << (hash % 64); }
+  std::atomic<uint64_t>& Word(uint64_t hash) { return words_[hash / 64 % kWords]; }
+
+  std::atomic<uint64_t> words_[kWords] = {};
+};
+
 // What more there is to say about a file.
 struct FileNews {
   int error = 0;  // it is not there
@@ -92,7 +111,10 @@ class InputFiles {
   // The program asks about a name, or is about to open it. Where inputs are kept in full, the
   // answer is recorded. A file that does not exist and is created will be the run's own.
   void Looked(Recording& rec, int dirfd, const char* path, preload::FileUse use);
-  // The same of the name itself, if it is a symbolic link or nothing; false if it is a file.
+  // The system has answered (FileCalls::OnAnswered). Where only digests are kept, a name that is
+  // not there is recorded, and the look that finds it there.
+  void Answered(Recording& rec, int dirfd, const char* path, preload::FileUse use, int error);
+  // As Looked, of the name itself, if it is a symbolic link or nothing; false if it is a file.
   bool LookedAtLink(Recording& rec, int dirfd, const char* path);
   // The same of all links on the way, and of where they lead.
   void Resolved(Recording& rec, int dirfd, const char* path);
@@ -121,6 +143,8 @@ class InputFiles {
     KnownFile* last = nullptr;
     bool is_created = false;
     bool was_missing = false;  // for a look at links
+    bool is_missed = false;    // with digests: it was not there; its looks are counted
+    bool is_removed = false;   // with digests: the program removed it
     bool is_shared = false;    // others have changed the file during the run
   };
 
@@ -130,7 +154,17 @@ class InputFiles {
   static OpenedInput* Begin(KnownFile* file, uint64_t key, uint32_t open);
   // What is known of `path`; null if there is no more room. With the lock held.
   PathRecord* RecordOf(std::string_view path, bool is_link);
+  // The same of a name that is no link itself, if anything is known of it.
+  PathRecord* FindRecord(std::string_view path);
   void CountLook(std::string_view path);
+  // For Answered. What has become of a name: at most one is true, but for `looks`.
+  struct Answer {
+    bool looks = false;
+    bool removes = false;
+    bool misses = false;
+  };
+  // Whether the answer is news; counts its look. With the lock held.
+  bool IsNews(PathRecord& record, const Answer& answer);
   // The run has made the symbolic link `name`, which it gave as `path`.
   bool IsOwnLink(std::string_view name, int dirfd, const char* path);
   void RecordWhole(Recording& rec, KnownFile& file, int fd);
@@ -152,6 +186,9 @@ class InputFiles {
   StableArray<PathRecord, 1024, 2048> records_;
   StableArray<KnownFile, 256, 8192> files_;
   std::atomic<uint64_t> kept_of_others_{0};  // bytes
+  uint32_t missed_ = 0;                      // names, with digests
+  uint32_t removed_ = 0;
+  MaybeSet maybe_missed_;  // by the last parts of their names
   uint32_t next_record_ = 0;
   char* text_ = nullptr;
   size_t text_left_ = 0;

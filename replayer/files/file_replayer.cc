@@ -214,9 +214,9 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
   if (opens && !replayer_.allow_writes && !input_files_.Renew(*replayer_.session, overlay_, name))
     return nullptr;
   if (use == FileUse::kRead || use == FileUse::kLook) {
-    if (has_bytes && use == FileUse::kLook &&
-        !(looks_at_link && input_files_.IsLinkNext(*replayer_.session, name)))
-      input_files_.CountLook(*replayer_.session, name);
+    const bool counts =
+        !has_bytes || !looks_at_link || !input_files_.IsLinkNext(*replayer_.session, name);
+    if (use == FileUse::kLook && counts) input_files_.CountLook(*replayer_.session, name);
     const std::string asked = path;
     const char* mapped = map();
     // In a folder that the run made there may be what another rank put there.
@@ -228,16 +228,26 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
         input_files_.MapLink(*replayer_.session, name, buffer, mapped))
       return mapped;
     if (has_bytes) return input_files_.Map(*replayer_.session, name, use, mapped, buffer);
+    if (IsMissing(name, use)) return nullptr;
     if (use == FileUse::kRead)
       input_files_.Check(*replayer_.session, replayer_.session->Thread(), name, dirfd, mapped);
     return mapped;
   }
+  const bool opens_to_write = use == FileUse::kWrite || use == FileUse::kCreate;
+  const bool is_outside = opens_to_write && IsOutside(dirfd, path);
+  if (is_outside && use == FileUse::kWrite && IsMissing(name, use)) return nullptr;
   if (has_bytes && !replayer_.allow_writes)
     input_files_.PrepareChange(*replayer_.session, overlay_, name);
-  else if (!has_bytes && (use == FileUse::kWrite || use == FileUse::kCreate) &&
-           IsOutside(dirfd, path))
+  else if (!has_bytes && is_outside)
     input_files_.Check(*replayer_.session, replayer_.session->Thread(), name, dirfd, path);
   return map();
+}
+
+// Where the program writes to the files themselves, what it has made is there, too. A replay from a
+// checkpoint has not looked before.
+bool FileReplayer::IsMissing(std::string_view name, preload::FileUse use) {
+  return !replayer_.allow_writes && replayer_.session->options().checkpoint == 0 &&
+         input_files_.IsMissing(*replayer_.session, name, use);
 }
 
 // Whether `path` is what it was before the run: processes of the rank have not made, changed or

@@ -289,6 +289,14 @@ std::string InputServer::Make(Session& session, const RecordedFile& file, bool w
   return path;
 }
 
+bool InputServer::IsMissing(Session& session, std::string_view name, FileUse use) {
+  const RecordedFile* file =
+      Find(session, name, use == FileUse::kLook ? Met::kByLook : Met::kByOpen);
+  if (file == nullptr || file->error == 0) return false;
+  errno = file->error;
+  return true;
+}
+
 const char* InputServer::Map(Session& session, std::string_view name, FileUse use, const char* path,
                              std::span<char> buffer) {
   const RecordedFile* file =

@@ -61,6 +61,9 @@ class InputServer {
   // run could not.
   bool Renew(Session& session, Overlay& overlay, std::string_view name);
 
+  // The recorded run did not find `name` here; errno is set.
+  bool IsMissing(Session& session, std::string_view name, preload::FileUse use);
+
   // With bytes: where `name` is to be read or looked at; `path` if the recording does not know it;
   // null with errno set if it was not there.
   const char* Map(Session& session, std::string_view name, preload::FileUse use, const char* path,
@@ -80,7 +83,7 @@ class InputServer {
   bool IsLinkNext(Session& session, std::string_view name);
   // Whether the recorded run found anything about `name` but what it had made itself.
   bool Knows(const Session& session, std::string_view name) const;
-  // With bytes: the program is about to ask about `name`.
+  // The program is about to ask about `name`.
   void CountLook(const Session& session, std::string_view name);
   // The program has opened `name`. True if the recording knows it.
   bool CountOpen(Session& session, std::string_view name);

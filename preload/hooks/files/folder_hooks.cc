@@ -58,7 +58,10 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 
 DEJA_EXPORT DIR* opendir(const char* path) {
   MappedPath mapped(path, FileUse::kRead);
-  return mapped.refused() ? nullptr : Opened(real_opendir(mapped.get()), path);
+  if (mapped.refused()) return nullptr;
+  DIR* stream = real_opendir(mapped.get());
+  mapped.Answered(stream == nullptr ? -1 : 0);
+  return Opened(stream, path);
 }
 
 DEJA_EXPORT DIR* fdopendir(int fd) {

@@ -98,7 +98,7 @@ int OpenAt(int dirfd, const char* path, int flags, Real real) {
   const FileCall counted;
   MappedPath mapped(dirfd, path, UseOf(flags), flags);
   if (mapped.refused()) return -1;
-  int fd = real(mapped.get());
+  int fd = mapped.Answered(real(mapped.get()));
   if (fd < 0) fd = NoteFailed(dirfd, path, flags);
   NoteOpened(dirfd, path, fd, flags);
   return fd;
@@ -109,6 +109,7 @@ FILE* OpenStream(const char* path, const char* mode, Real real) {
   MappedPath mapped(AT_FDCWD, path, UseOf(mode), FlagsOf(mode));
   if (mapped.refused()) return nullptr;
   FILE* stream = real(mapped.get());
+  mapped.Answered(stream == nullptr ? -1 : 0);
   if (stream == nullptr)
     if (const int fd = NoteFailed(AT_FDCWD, path, FlagsOf(mode)); fd >= 0)
       stream = fdopen(fd, mode);

@@ -29,7 +29,8 @@ using deja::preload::RealFn;
   DEJA_EXPORT int name(const char* path DEJA_REST parameters) noexcept {            \
     static constinit RealFn<int (*)(const char* DEJA_REST parameters)> real{#name}; \
     MappedPath mapped(path, FileUse::use);                                          \
-    return mapped.refused() ? -1 : real(mapped.get() DEJA_REST arguments);          \
+    if (mapped.refused()) return -1;                                                \
+    return mapped.Answered(real(mapped.get() DEJA_REST arguments));                 \
   }
 
 // One that has a directory's descriptor before it.
@@ -37,7 +38,8 @@ using deja::preload::RealFn;
   DEJA_EXPORT int name(int dirfd, const char* path DEJA_REST parameters) noexcept {      \
     static constinit RealFn<int (*)(int, const char* DEJA_REST parameters)> real{#name}; \
     MappedPath mapped(dirfd, path, FileUse::use);                                        \
-    return mapped.refused() ? -1 : real(dirfd, mapped.get() DEJA_REST arguments);        \
+    if (mapped.refused()) return -1;                                                     \
+    return mapped.Answered(real(dirfd, mapped.get() DEJA_REST arguments));               \
   }
 
 // The parameters in brackets, with a comma in front if there are any.
@@ -89,7 +91,7 @@ int WithTwoPaths(int from_dir, const char* from, FileUse from_use, int to_dir, c
   MappedPath source(from_dir, from, from_use);
   if (source.refused()) return -1;
   MappedPath target(to_dir, to, FileUse::kCreate);
-  return target.refused() ? -1 : real(source.get(), target.get());
+  return target.refused() ? -1 : source.Answered(real(source.get(), target.get()));
 }
 
 constinit RealFn<int (*)(const char*, const char*)> real_rename{"rename"};

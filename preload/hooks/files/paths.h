@@ -27,6 +27,8 @@ class MappedPath {
     Engine* engine = EngineForHook();
     if (engine == nullptr) return;
     Guard guard;
+    dirfd_ = dirfd;
+    use_ = use;
     if (use == FileUse::kRead && open_flags != -1 && IsOwnEnvironmentFile(dirfd, path)) {
       lent_ = LendEnvironment(buffer_);
       if (lent_ >= 0) path_ = buffer_;
@@ -39,6 +41,7 @@ class MappedPath {
     }
     path_ = engine->files->MapPath(dirfd, path, use, buffer_);
     refused_ = path_ == nullptr;
+    is_answered_ = path_ == path;
   }
   MappedPath(const char* path, FileUse use) : MappedPath(AT_FDCWD, path, use) {}
   ~MappedPath() {
@@ -56,12 +59,25 @@ class MappedPath {
   // True if the call must fail with the errno that the engine has set.
   [[nodiscard]] bool refused() const { return refused_; }
   [[nodiscard]] const char* get() const { return path_; }
+  // The call with this path has returned `rc`, which is given back: -1, with errno, or success.
+  template <typename T>
+  T Answered(T rc) {
+    if (!is_answered_) return rc;
+    const ErrnoKeeper keep;
+    const int error = rc == static_cast<T>(-1) ? errno : 0;
+    Guard guard;
+    if (Engine* engine = GetEngine()) engine->files->OnAnswered(dirfd_, path_, use_, error);
+    return rc;
+  }
 
  private:
   const char* path_;
+  int dirfd_ = AT_FDCWD;
+  FileUse use_ = FileUse::kRead;
   bool refused_ = false;
-  int lent_ = -1;          // path_ leads to this descriptor
-  char buffer_[PATH_MAX];  // written only when there is another path
+  bool is_answered_ = false;  // the engine let the program's own path through
+  int lent_ = -1;             // path_ leads to this descriptor
+  char buffer_[PATH_MAX];     // written only when there is another path
 };
 
 }  // namespace deja::preload

@@ -119,7 +119,7 @@ int Look(int dirfd, const char* path, int flags, Info* info, Real real) {
   const bool follows = (flags & AT_SYMLINK_NOFOLLOW) == 0;
   MappedPath mapped(dirfd, path, follows ? FileUse::kLook : FileUse::kLookAtLink);
   if (mapped.refused()) return -1;
-  const int rc = real(mapped.get());
+  const int rc = mapped.Answered(real(mapped.get()));
   if (rc == 0 && mapped.get() != path) Tell(mapped.get(), -1, *info);
   if (rc == 0 && !by_name && (flags & AT_EMPTY_PATH) != 0) Tell(nullptr, dirfd, *info);
   return rc;

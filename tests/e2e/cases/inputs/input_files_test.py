@@ -433,7 +433,12 @@ class Full(InputFiles):
             shutil.rmtree(folder, ignore_errors=True)
 
     def test_a_program_that_asks_until_another_has_made_a_file(self):
-        """Each look finds what it found, so the replay asks as many times."""
+        """Each look finds what it found, so the replay asks as many times. With digests the files have to be there."""
+        for options in (self.FULL, ()):
+            with self.subTest(options):
+                self.check_polls(options, f"{len(options)}.deja")
+
+    def check_polls(self, options, trace):
         folder = self.dir / "shared"
         program = [sys.executable, PYTHON_APPS / "polls.py", folder]
 
@@ -446,14 +451,31 @@ class Full(InputFiles):
             return ended
 
         plain = run_beside_its_maker(lambda: self.command(program))
-        run = run_beside_its_maker(lambda: self.record_single(*program, options=self.FULL))
+        run = run_beside_its_maker(lambda: self.record_single(*program, options=options, trace=trace))
         self.assertEqual(*(re.sub(r"\(\d+, \d+, \d+\)", "polls", ended.stdout) for ended in (run, plain)))
-        for left in True, False:
+        for left in (True, False) if options else (True,):
             if not left:
                 shutil.rmtree(folder)
             for _ in range(REPLAYS):
-                replayed = self.checked(self.replay(0))
+                replayed = self.checked(self.replay(0, trace=trace))
                 self.assertEqual(harness.without_report(replayed.stdout), run.stdout, str(replayed))
+
+    def test_a_checkpoint_that_was_not_there_yet(self):
+        """Another rank writes it after this one has looked. A replay comes after both."""
+        folder = self.dir / "checkpoints"
+        program = [sys.executable, PYTHON_APPS / "resumes.py", folder]
+        plain = self.checked(self.command(program))
+        for options in (self.FULL, ()):
+            with self.subTest(options):
+                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(f"{folder}.own")
+                run = self.checked(self.record_single(*program, options=options, trace=f"{len(options)}.deja"))
+                self.assertEqual(run.stdout, plain.stdout)
+                folder.mkdir()
+                (folder / "newest").write_text("weights")
+                for _ in range(REPLAYS):
+                    replayed = self.checked(self.replay(0, trace=f"{len(options)}.deja"))
+                    self.assertEqual(harness.without_report(replayed.stdout), run.stdout, str(replayed))
 
     def test_one_file_that_all_ranks_write(self):
         state = self.dir / "state"
