@@ -220,8 +220,8 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
     const std::string asked = path;
     const char* mapped = map();
     // In a folder that the run made there may be what another rank put there.
-    if (mapped == nullptr && has_bytes && input_files_.Knows(*replayer_.session, name) &&
-        overlay_.IsHiddenAsCreated(name))
+    if (mapped == nullptr && (has_bytes || KnowsWhatIsMissing()) &&
+        input_files_.Knows(*replayer_.session, name) && overlay_.IsHiddenAsCreated(name))
       mapped = path;
     if (mapped == nullptr || asked != mapped) return mapped;
     if (has_bytes && looks_at_link &&
@@ -229,6 +229,8 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
       return mapped;
     if (has_bytes) return input_files_.Map(*replayer_.session, name, use, mapped, buffer);
     if (IsMissing(name, use)) return nullptr;
+    if (use == FileUse::kLook && KnowsWhatIsMissing())
+      mapped = input_files_.MapFound(*replayer_.session, name, dirfd, mapped, buffer);
     if (use == FileUse::kRead)
       input_files_.Check(*replayer_.session, replayer_.session->Thread(), name, dirfd, mapped);
     return mapped;
@@ -245,9 +247,12 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
 
 // Where the program writes to the files themselves, what it has made is there, too. A replay from a
 // checkpoint has not looked before.
+bool FileReplayer::KnowsWhatIsMissing() const {
+  return !replayer_.allow_writes && replayer_.session->options().checkpoint == 0;
+}
+
 bool FileReplayer::IsMissing(std::string_view name, preload::FileUse use) {
-  return !replayer_.allow_writes && replayer_.session->options().checkpoint == 0 &&
-         input_files_.IsMissing(*replayer_.session, name, use);
+  return KnowsWhatIsMissing() && input_files_.IsMissing(*replayer_.session, name, use);
 }
 
 // Whether `path` is what it was before the run: processes of the rank have not made, changed or

@@ -54,6 +54,7 @@ class FileReplayer : public preload::FileCalls {
   void SayRefused(int dirfd, const char* path);
   std::string InputName(int dirfd, const char* path, bool& inside);
   bool IsOutside(int dirfd, const char* path);
+  [[nodiscard]] bool KnowsWhatIsMissing() const;
   bool IsMissing(std::string_view name, preload::FileUse use);
   std::string OwnLinkTarget(int dirfd, const char* path);
   const char* MapFollowed(int dirfd, const char* path, preload::FileUse use,

@@ -297,6 +297,15 @@ bool InputServer::IsMissing(Session& session, std::string_view name, FileUse use
   return true;
 }
 
+const char* InputServer::MapFound(Session& session, std::string_view name, int dirfd,
+                                  const char* path, std::span<char> buffer) {
+  const RecordedFile* file = Find(session, name, Met::kByLook);
+  if (file == nullptr || file->looks == 0) return path;
+  const ErrnoKeeper keep;
+  const bool is_there = faccessat(dirfd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  return is_there ? path : Map(session, name, FileUse::kLook, path, buffer);
+}
+
 const char* InputServer::Map(Session& session, std::string_view name, FileUse use, const char* path,
                              std::span<char> buffer) {
   const RecordedFile* file =

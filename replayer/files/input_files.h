@@ -64,6 +64,11 @@ class InputServer {
   // The recorded run did not find `name` here; errno is set.
   bool IsMissing(Session& session, std::string_view name, preload::FileUse use);
 
+  // With digests: what to look at for `name`, which is `path`, relative to `dirfd`. A file that the
+  // recorded run found, after it had been missing, may be gone by now.
+  const char* MapFound(Session& session, std::string_view name, int dirfd, const char* path,
+                       std::span<char> buffer);
+
   // With bytes: where `name` is to be read or looked at; `path` if the recording does not know it;
   // null with errno set if it was not there.
   const char* Map(Session& session, std::string_view name, preload::FileUse use, const char* path,

@@ -20,21 +20,29 @@ def make(path):
 
 
 def main():
-    asked, folder, first, second = (os.path.join(sys.argv[1], name) for name in ("asked", "folder", "first", "second"))
+    asked, folder, first, second, own = (os.path.join(sys.argv[1], name)
+                                         for name in ("asked", "folder", "first", "second", "own"))
+    answer = os.path.join(own, "answer")
     if sys.argv[2:] == ["make"]:
         polls_until_there(asked)
         time.sleep(0.15)
         os.mkdir(folder)
         make(first)
         make(second)
+        polls_until_there(own)
+        make(answer)
         return
     before = os.path.exists(first), os.path.lexists(second), os.path.isdir(folder)
     with open(asked, "w"):
         pass
     polls = (polls_until_there(folder, os.path.lexists), polls_until_there(first),
              polls_until_there(second, os.path.lexists))
-    with open(first) as file:
-        print(before, polls, os.path.getsize(second), file.read(), sorted(os.listdir(sys.argv[1])))
+    os.mkdir(own)
+    polls += (polls_until_there(answer),)
+    for path in first, answer:
+        with open(path) as file:
+            print(file.read())
+    print(before, polls, os.path.getsize(second), sorted(os.listdir(sys.argv[1])))
 
 
 if __name__ == "__main__":
