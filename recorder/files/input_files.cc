@@ -60,6 +60,14 @@ bool IsWithin(std::string_view path, std::string_view folder) {
          (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
+// An open that finds nothing asks no more than a look does.
+bool IsLook(preload::FileUse use, int error) {
+  using preload::FileUse;
+  const bool misses = error == ENOENT || error == ENOTDIR;
+  return use == FileUse::kLook || use == FileUse::kLookAtLink ||
+         (misses && (use == FileUse::kRead || use == FileUse::kWrite));
+}
+
 uint64_t KeyOf(std::string_view path, bool is_link) {
   return XXH3_64bits_withSeed(path.data(), path.size(), is_link ? 1 : 0) | 1;
 }
@@ -152,10 +160,11 @@ void InputFiles::Looked(Recording& rec, int dirfd, const char* path, preload::Fi
   if (IsOwnLink(name, dirfd, path)) return Resolved(rec, dirfd, path);
   struct stat info {};
   FileNews what;
-  what.looked = use == preload::FileUse::kLook || use == preload::FileUse::kLookAtLink;
+  const bool is_there = fstatat(dirfd, path, &info, 0) == 0;
+  if (!is_there) what.error = errno;
+  what.looked = IsLook(use, what.error);
   if (what.looked) CountLook(name);
-  if (fstatat(dirfd, path, &info, 0) != 0) {
-    what.error = errno;
+  if (!is_there) {
     info = {};
     Hold hold(lock_);
     const bool creates = use == preload::FileUse::kCreate || use == preload::FileUse::kMakeDir;
@@ -194,7 +203,11 @@ bool InputFiles::LookedAtLink(Recording& rec, int dirfd, const char* path) {
     PathRecord* record = RecordOf(name, false);
     if (record != nullptr && what.error != EINVAL) record->was_missing = true;
     // Only who has been told that nothing is there needs to know that something is.
-    if (record == nullptr || !record->was_missing) return false;
+    if (record == nullptr) return false;
+    if (!record->was_missing) {
+      if (PathRecord* link = RecordOf(name, true)) ++link->opens;
+      return false;
+    }
   }
   Know(rec, name, info, true, what);
   return what.error != EINVAL;
@@ -268,10 +281,9 @@ void InputFiles::Answered(Recording& rec, int dirfd, const char* path, preload::
   using preload::FileUse;
   if (config_.inputs != InputMode::kDigest) return;
   Answer answer;
-  answer.looks = use == FileUse::kLook || use == FileUse::kLookAtLink;
+  answer.looks = IsLook(use, error);
   answer.removes = use == FileUse::kRemove && error == 0;
-  answer.misses = (error == ENOENT || error == ENOTDIR) &&
-                  (answer.looks || use == FileUse::kRead || use == FileUse::kWrite);
+  answer.misses = answer.looks && (error == ENOENT || error == ENOTDIR);
   const bool finds = answer.looks && error == 0 && maybe_missed_.MayHave(HashOfLastPart(path));
   if (!answer.removes && !answer.misses && !finds) return;
   const ErrnoKeeper keep;

@@ -183,9 +183,21 @@ std::string FileReplayer::InputName(int dirfd, const char* path, bool& inside) {
   return InputServer::NameOf(*replayer_.session, {name, size}, path[0] != '/');
 }
 
-// Where there may be files that the recorded run read. What is in the overlay is the program's own.
+// Where there may be files that the recorded run read.
 const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse use,
                                    std::span<char> buffer) {
+  std::string name;
+  const char* mapped = MapNamed(dirfd, path, use, buffer, name);
+  // An open that finds nothing counts as a look.
+  const bool asks = use == preload::FileUse::kRead || use == preload::FileUse::kWrite;
+  if (mapped == nullptr && asks && (errno == ENOENT || errno == ENOTDIR))
+    input_files_.CountLook(*replayer_.session, name);
+  return mapped;
+}
+
+// `name` becomes the recording's name for `path`. What is in the overlay is the program's own.
+const char* FileReplayer::MapNamed(int dirfd, const char* path, preload::FileUse use,
+                                   std::span<char> buffer, std::string& name) {
   using preload::FileUse;
   const bool has_bytes = InputServer::HasBytes(*replayer_.session);
   const bool looks_at_link = use == FileUse::kLookAtLink;
@@ -193,7 +205,7 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
   const bool resolves = has_bytes && use == FileUse::kResolve;
   use = resolves ? FileUse::kLook : WithoutLinks(use);
   bool inside = false;
-  std::string name = InputName(dirfd, path, inside);
+  name = InputName(dirfd, path, inside);
   if (resolves) {
     std::string end = input_files_.Resolve(*replayer_.session, name);
     inside = inside || end != name;

@@ -62,6 +62,8 @@ class FileReplayer : public preload::FileCalls {
   const char* MapUnrecorded(int dirfd, const char* path, preload::FileUse use,
                             std::span<char> buffer);
   const char* MapInput(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer);
+  const char* MapNamed(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer,
+                       std::string& name);
   bool FindEntries(DIR* stream, const char* path, ServedFolders::Folder& folder);
 
   Replayer& replayer_;

@@ -153,7 +153,8 @@ bool InputServer::IsMadeByRun(const RecordedFile& file) const {
 bool InputServer::Knows(const Session& session, std::string_view name) const {
   const std::vector<uint32_t>* states = session.plan().FindFile(name);
   return states != nullptr && std::any_of(states->begin(), states->end(), [&](uint32_t index) {
-           return !IsMadeByRun(session.plan().files()[index]);
+           const RecordedFile& file = session.plan().files()[index];
+           return file.tries == 0 && !IsMadeByRun(file);
          });
 }
 
@@ -166,16 +167,19 @@ const RecordedFile* InputServer::Find(Session& session, std::string_view name, M
     return it == counts.end() ? 0 : it->second;
   };
   const uint64_t opens = count(opens_);
-  const uint64_t looks = count(looks_);
+  // The number of this look, which an open has, too, if it finds nothing.
+  const uint64_t look = count(looks_) + (met == Met::kByLook ? 0 : 1);
   const RecordedFile* found = nullptr;
   for (uint32_t index : *states) {
     const RecordedFile& file = session.plan().files()[index];
     if (file.tries != 0) continue;  // Renew's
     if (made == Made::kLeftOut && IsMadeByRun(file)) continue;
     if (found != nullptr && file.opens > opens) break;
-    const bool is_of_a_look = met == Met::kByLook && file.looks != 0;
-    if (found != nullptr && is_of_a_look && file.opens == opens && file.looks > looks) break;
+    // The number of opens says what an open finds, but not whether there was anything yet.
+    const bool tells = met == Met::kByLook || (found != nullptr && found->error != 0);
+    if (found != nullptr && tells && file.looks > look && file.opens == opens) break;
     // That it went away without an open in between is the run's own doing, or was not noticed.
+    const bool is_of_a_look = met == Met::kByLook && file.looks != 0;
     if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens &&
         !is_of_a_look)
       continue;
@@ -202,14 +206,14 @@ bool InputServer::Renew(Session& session, Overlay& overlay, std::string_view nam
   if (states == nullptr) return true;
   const RecordedFile* file = nullptr;
   bool is_shared = false;
-  bool was_there = false;
+  const RecordedFile& first = session.plan().files()[states->front()];
+  const bool was_there = first.tries == 0 && first.error == 0 && !IsMadeByRun(first);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const uint64_t tries = ++tries_[std::string(name)];
     for (uint32_t index : *states) {
       const RecordedFile& state = session.plan().files()[index];
       is_shared = is_shared || state.tries != 0;
-      was_there = was_there || (state.tries == 0 && state.error == 0 && !IsMadeByRun(state));
       if (state.tries != 0 && state.tries <= tries) file = &state;
     }
     if (file != nullptr && !renewed_.insert(file->number).second) return true;
@@ -336,7 +340,7 @@ const RecordedFile* InputServer::FindLink(Session& session, std::string_view nam
   const RecordedFile* found = nullptr;
   for (uint32_t index : *states) {
     const RecordedFile& file = session.plan().files()[index];
-    if (found != nullptr && file.opens > looks) break;
+    if (file.opens > looks) break;
     found = &file;
   }
   if (counts) ++looks;

@@ -88,7 +88,7 @@ class InputServer {
   bool IsLinkNext(Session& session, std::string_view name);
   // Whether the recorded run found anything about `name` but what it had made itself.
   bool Knows(const Session& session, std::string_view name) const;
-  // The program is about to ask about `name`.
+  // The program is about to ask about `name`, or has opened nothing there.
   void CountLook(const Session& session, std::string_view name);
   // The program has opened `name`. True if the recording knows it.
   bool CountOpen(Session& session, std::string_view name);

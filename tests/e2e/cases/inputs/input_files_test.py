@@ -462,6 +462,17 @@ class Full(InputFiles):
                 replayed = self.checked(self.replay(0, trace=trace))
                 self.assertEqual(harness.without_report(replayed.stdout), run.stdout, str(replayed))
 
+    def test_a_file_that_the_program_removes(self):
+        script = ("import os\n"
+                  "for _ in range(2): print(os.path.lexists('a'), os.path.exists('a'), os.path.islink('a'))\n"
+                  "os.remove('a'); print(os.path.lexists('a'), os.path.exists('a'))\n"
+                  "os.symlink('b', 'a'); print(os.path.islink('a'), os.path.exists('a'))\n")
+        run = self.checked(self.record_single(sys.executable, "-c", script, options=self.FULL, cwd=self.data))
+        self.assertEqual(run.stdout.split(), ["True", "True", "False"] * 2 + ["False", "False", "True", "True"])
+        for _ in range(REPLAYS):
+            replayed = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(replayed.stdout), run.stdout, str(replayed))
+
     def test_a_checkpoint_that_was_not_there_yet(self):
         """Another rank writes it after this one has looked. A replay comes after both."""
         folder = self.dir / "checkpoints"
