@@ -1,6 +1,7 @@
 """The tools that run the tests: what a report says is counted right, and the budget of processor time holds."""
 import contextlib
 import io
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -85,6 +86,17 @@ class TestSteps(unittest.TestCase):
         names = {kind: [name for name, _ in run_steps.steps_of(kind)] for kind in ("quick", "push", "all", "nightly")}
         for less, more in (("quick", "push"), ("push", "all"), ("all", "nightly")):
             self.assertLess(set(names[less]), set(names[more]))
+
+    def test_a_fuzzer_that_finds_something_has_failed(self):
+        """libFuzzer's own code for that is 77, which ctest takes for a skipped test."""
+        program = self.report.with_name("fuzz_nothing")
+        program.write_text('#!/bin/sh\nfor a; do case $a in -artifact_prefix=*) echo found > "${a#*=}crash-1";; esac; done\n'
+                           "exit 77\n", encoding="utf-8")
+        program.chmod(0o755)
+        ended = subprocess.run([sys.executable, ROOT / "tests" / "fuzz" / "run_fuzzer.py", program], capture_output=True,
+                               text=True, check=False)
+        self.assertEqual(ended.returncode, 1, ended)
+        self.assertIn("input crash-1: " + b"found\n".hex(), ended.stdout)
 
 
 if __name__ == "__main__":

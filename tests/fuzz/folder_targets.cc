@@ -27,12 +27,13 @@ using Bytes = std::vector<std::byte>;
 
 // The tail of a process that ended without closing its log.
 Bytes MakeTail() {
-  const samples::ScratchFolder folder;
+  const samples::ScratchFolder trace;
+  const samples::ScratchFolder tails;
   const pid_t child = fork();
   if (child == 0) {
     RankLogOptions options;
-    options.trace_dir = folder.path();
-    options.tail_dir = folder.path();
+    options.trace_dir = trace.path();
+    options.tail_dir = tails.path();
     options.ring_bytes = 16 << 10;
     options.payload_bytes = 64 << 10;
     auto log = RankLog::Create(options);
@@ -55,9 +56,11 @@ Bytes MakeTail() {
   int status = 0;
   waitpid(child, &status, 0);
   Check(status == 0, "a tail can be made");
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    return samples::FileBytes(entry.path().string());
-  return {};
+  Bytes tail;
+  for (const auto& entry : std::filesystem::directory_iterator(tails.path()))
+    if (entry.is_regular_file()) tail = samples::FileBytes(entry.path().string());
+  Check(!tail.empty(), "a tail is there");
+  return tail;
 }
 
 const Bytes& GoodTail() {
