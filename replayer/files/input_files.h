@@ -86,7 +86,8 @@ class InputServer {
 
   // Whether the next look at the link `name` meets one, or nothing.
   bool IsLinkNext(Session& session, std::string_view name);
-  // Whether the recorded run found anything about `name` but what it had made itself.
+  // Whether the recorded run found anything about `name` but what it had made itself, or what
+  // others had changed during the run (Renew).
   bool Knows(const Session& session, std::string_view name) const;
   // The program is about to ask about `name`, or has opened nothing there.
   void CountLook(const Session& session, std::string_view name);
