@@ -10,6 +10,7 @@
 
 #include "api/curand_table.h"
 #include "api/find_api.h"
+#include "api/libc_table.h"
 #include "api/mpi_table.h"
 #include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
@@ -167,7 +168,11 @@ struct Describer {
   std::string operator()(const format::Input& m) const {
     std::string text =
         fmt::format("input {} key={} -> {}", summary.ApiName(m.api), m.key, m.result);
-    if (m.error != 0) text += fmt::format(" errno {}", m.error);
+    const bool is_signal = m.api == static_cast<uint32_t>(api::LibcApi::ksigaction);
+    if (m.error != 0 && is_signal)  // its place among the thread's sleeps
+      text += fmt::format(" {} sleep {}", m.error % 2 != 0 ? "in" : "after", (m.error + 1) / 2);
+    else if (m.error != 0)
+      text += fmt::format(" errno {}", m.error);
     if (!m.data.empty()) text += " " + BytesText(m.data);
     if (!m.hash.IsZero()) text += " payload " + HashText(m.hash);
     return text;

@@ -62,6 +62,11 @@ class ProcessCalls {
   // A call of the calling thread's that opens, reads, writes or closes a file has been counted
   // (preload/engine/child_signal.h). Without the guard.
   virtual void AfterFileCall() {}
+  // The calling thread begins to sleep, and this has been counted. True: the signal ends the sleep,
+  // and has been given to the program. Without the guard.
+  virtual bool EndsSleep() { return false; }
+  // It has slept. Without the guard.
+  virtual void AfterSleep() {}
 
  protected:
   ~ProcessCalls() = default;

@@ -24,6 +24,11 @@ struct ChildSignal {
   // Calls of open, read, write, close and sigaction since the thread last met another process at a
   // semaphore or a pipe. Only while there is a handler.
   uint64_t file_calls = 0;
+  // Where it is among the thread's calls that only sleep, since then: twice their number, one less
+  // inside the last one.
+  uint32_t sleeps = 0;
+  uint32_t place_sleeps = 0;  // with `place`
+  bool was_kept = false;      // one has come since the last sleep began, and not to the program
   // Waits for the end of a process that have begun; one that a signal has ended does not count.
   uint64_t child_waits = 0;
 };

@@ -23,4 +23,28 @@ void EndFileCall() {
   if (const Engine* engine = EngineOfThisProcess()) engine->processes->AfterFileCall();
 }
 
+bool BeginSleep() {
+  if (InsideDeja() || IsBorrowedMemory()) return false;
+  const ErrnoKeeper keep;
+  const Engine* engine = EngineOfThisProcess();
+  if (engine == nullptr) return false;
+  ++t_child_signal.sleeps;
+  t_child_signal.was_kept = false;
+  return engine->processes->EndsSleep();
+}
+
+bool GoesOnToSleep() {
+  const ErrnoKeeper keep;
+  const Engine* engine = EngineOfThisProcess();
+  t_child_signal.was_kept = false;
+  return engine != nullptr && !engine->processes->EndsSleep();
+}
+
+void EndSleep() {
+  ++t_child_signal.sleeps;
+  if (!g_counts_file_calls.load(std::memory_order_relaxed)) return;
+  const ErrnoKeeper keep;
+  if (const Engine* engine = EngineOfThisProcess()) engine->processes->AfterSleep();
+}
+
 }  // namespace deja::preload

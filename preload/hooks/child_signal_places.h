@@ -15,6 +15,12 @@ namespace deja::preload {
 void BeginCallAtPlace();
 // A file call ends, and the program has a handler. Keeps errno.
 void EndFileCall();
+// A call that only sleeps begins, and the program has a handler. True: the signal ends it. Keeps
+// errno.
+bool BeginSleep();
+void EndSleep();
+// A signal has ended it. True: only one that the program does not get here, so it goes on.
+bool GoesOnToSleep();
 
 // Around a call of the program's that opens, reads, writes or closes a file, or sets the handler.
 class FileCall {
@@ -38,11 +44,37 @@ class MeetingCall {
   MeetingCall() {
     if (t_child_signal.came || t_child_signal.waits) [[unlikely]]
       BeginCallAtPlace();
-    t_child_signal.file_calls = 0;
+    Forget();
   }
-  ~MeetingCall() { t_child_signal.file_calls = 0; }
+  ~MeetingCall() { Forget(); }
   MeetingCall(const MeetingCall&) = delete;
   MeetingCall& operator=(const MeetingCall&) = delete;
+
+ private:
+  static void Forget() {
+    t_child_signal.file_calls = 0;
+    t_child_signal.sleeps = 0;
+  }
+};
+
+// Around a call that only sleeps. Where `is_ended()`, SIGCHLD ends it before it begins.
+class SleepCall {
+ public:
+  SleepCall()
+      : is_ended_(g_child_signal_handler.load(std::memory_order_relaxed) != nullptr &&
+                  BeginSleep()) {}
+  ~SleepCall() {
+    if (t_child_signal.sleeps % 2 != 0) [[unlikely]]
+      EndSleep();
+  }
+  SleepCall(const SleepCall&) = delete;
+  SleepCall& operator=(const SleepCall&) = delete;
+  [[nodiscard]] bool is_ended() const { return is_ended_; }
+  // After EINTR.
+  static bool GoesOn() { return t_child_signal.was_kept && GoesOnToSleep(); }
+
+ private:
+  const bool is_ended_;
 };
 
 // Around a wait that returns only when what it waits for is there, or its time is over.

@@ -12,7 +12,10 @@ namespace {
 void Note(bool exact) {
   preload::ChildSignal& signal = preload::t_child_signal;
   // The first one that the recording does not have yet has made the interpreter look.
-  if (!signal.came) signal.place = preload::PlaceOfChildSignal(signal.file_calls, exact);
+  if (!signal.came) {
+    signal.place = preload::PlaceOfChildSignal(signal.file_calls, exact);
+    signal.place_sleeps = signal.sleeps;
+  }
   signal.came = true;
 }
 
@@ -42,6 +45,13 @@ void GiveChildSignalAtFileCall() {
   preload::RunChildSignalHandler();
 }
 
+bool GiveChildSignalAtSleep() {
+  if (!TakeWaitingChildSignal()) return false;
+  Note(false);
+  preload::RunChildSignalHandler();
+  return true;
+}
+
 bool TakeWaitingChildSignal() {
   if (!preload::t_child_signal.waits) return false;
   preload::StopChildSignalTimer();
@@ -63,6 +73,7 @@ void WriteChildSignal(Recorder& recorder) {
   input.api = static_cast<uint32_t>(api::LibcApi::ksigaction);
   input.key = SIGCHLD;
   input.result = preload::t_child_signal.place;
+  input.error = preload::t_child_signal.place_sleeps;
   rec->writer.Write(input);
   rec->RelieveStaging();
 }

@@ -19,6 +19,9 @@ bool TakeOrDelayChildSignal(preload::ChildSignalCause cause);
 // A file call of the calling thread ends: a signal that waits goes to the program.
 void GiveChildSignalAtFileCall();
 
+// The calling thread begins to sleep. True: a signal that waits goes to the program, and ends that.
+bool GiveChildSignalAtSleep();
+
 // True if a signal waits. It ends the wait that the calling thread begins, whose event says so, and
 // the caller runs the program's handler.
 bool TakeWaitingChildSignal();

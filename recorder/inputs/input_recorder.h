@@ -34,6 +34,7 @@ class InputRecorder : public preload::InputCalls,
   bool OnChildSignal(preload::ChildSignalCause cause) override;
   void BeforeCallAtPlace() override;
   void AfterFileCall() override;
+  bool EndsSleep() override;
 
  private:
   void WriteLook(uint64_t key, int64_t result, int error = 0);

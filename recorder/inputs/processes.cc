@@ -86,6 +86,12 @@ void InputRecorder::AfterFileCall() {
   BeforeCallAtPlace();
 }
 
+bool InputRecorder::EndsSleep() {
+  const bool is_ended = GiveChildSignalAtSleep();
+  BeforeCallAtPlace();
+  return is_ended;
+}
+
 void InputRecorder::AfterVainWait(preload::WaitCall& call) {
   if (!IsLook(call)) return;
   WriteChildSignal(recorder_);

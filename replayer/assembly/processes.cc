@@ -2,9 +2,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <string>
 
 #include "common/env_vars.h"
@@ -17,6 +19,7 @@
 #include "replayer/assembly/replayer_engine.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/replay_variables.h"
+#include "replayer/forks/awaited_ends.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
 #include "replayer/meet/stillness.h"
@@ -28,24 +31,6 @@
 #include "replayer/report/program_output.h"
 
 namespace deja::replayer {
-
-namespace {
-
-constexpr timespec kPause{0, 2'000'000};
-
-// The process that sends the signal may need the child before: it has time while the rank moves.
-void AwaitSignal(const Session& session) {
-  constexpr uint64_t kPatienceNs = 2'000 * Stillness::kMs;
-  constexpr uint64_t kMostNs = 10'000 * Stillness::kMs;
-  const uint64_t begun = MonotonicNs();
-  Stillness still(session);
-  while (still.ns_of_the_watch() < kPatienceNs && MonotonicNs() - begun < kMostNs) {
-    syscall(SYS_nanosleep, &kPause, nullptr);
-    still.IsTimeToLook();
-  }
-}
-
-}  // namespace
 
 void ReplayerEngine::OpenChild() {
   const preload::ProcessName& name = preload::OwnProcessName();
@@ -84,7 +69,7 @@ void ReplayerEngine::OpenChild() {
   if (!options.is_before_fork) {
     report.Write(StartLine{.pid = OwnPid()});
   }
-  SetSignalWait(AwaitSignal);
+  SetSignalledChild(this);
   if (!allow_writes) LearnCreatedFiles();
   FillInherited();
   Begin();
@@ -99,14 +84,66 @@ void ReplayerEngine::AwaitOtherThreads() {
     return session->progress().MeetingsLeftBut(own) != 0 || !AreAnswersGiven(own);
   };
   if (!are_left()) return;
-  constexpr int kMostPauses = 5'000;  // other processes of the rank may go on for long
   WithoutInterpreter apart(true);
-  Stillness still(*session);
-  for (int i = 0; i < kMostPauses && are_left() && still.ns() < Stillness::kLeftNs; ++i) {
-    nanosleep(&kPause, nullptr);
-    still.IsTimeToLook();
-  }
+  ServeOthers(are_left);
   apart.End();
+}
+
+namespace {
+
+constexpr uint64_t kSignalPatienceNs = 2'000 * Stillness::kMs;
+
+// Not short where it comes again and again: what many of them take looks like something that moves.
+void Pause(uint64_t ns) {
+  const timespec span = SpanOf(ns);
+  syscall(SYS_nanosleep, &span, nullptr);
+}
+
+}  // namespace
+
+// The others may wait for something else meanwhile, such as the end of another child.
+void ReplayerEngine::ServeOthers(const std::function<bool()>& are_left) const {
+  const auto is_rank_there = [&] { return syscall(SYS_kill, ClaimHolder(scratch), 0) == 0; };
+  uint64_t pause_ns = Stillness::kMs;
+  for (Stillness still(*session); are_left() && still.ns() < Stillness::kTellNs && is_rank_there();
+       still.IsTimeToLook()) {
+    Pause(pause_ns);
+    pause_ns = std::min(2 * pause_ns, Stillness::kTickNs);
+  }
+}
+
+bool ReplayerEngine::IsEverybodyServed() {
+  return session->progress().MeetingsLeftBut(kNone) == 0 &&
+         session->progress().transfers_left() == 0 && IsFamilyServed();
+}
+
+void ReplayerEngine::OnAllMade() {
+  if (all_is_made_ || !IsEverybodyServed()) return;
+  all_is_made_ = true;
+  SayAllMade(scratch);
+}
+
+void ReplayerEngine::AwaitAllMade(int pid) const {
+  const auto is_done = [&] { return HasMadeAll(scratch, pid) || syscall(SYS_kill, pid, 0) != 0; };
+  if (is_done()) return;
+  const bool is_patient = IsInDebugger() && IsChildChosen();  // the user is in that child
+  WithoutInterpreter apart(true);
+  for (Stillness still(*session);
+       !is_done() && (is_patient || still.ns_of_the_watch() < kSignalPatienceNs);
+       still.IsTimeToLook())
+    Pause(Stillness::kMs);
+  apart.End();
+}
+
+void ReplayerEngine::AwaitSignal() {
+  constexpr uint64_t kMostNs = 10'000 * Stillness::kMs;
+  if (!session->options().is_late) ServeOthers([&] { return !IsEverybodyServed(); });
+  const uint64_t begun = MonotonicNs();
+  for (Stillness still(*session);
+       !IsEndAwaited(scratch, OwnPid()) && still.ns_of_the_watch() < kSignalPatienceNs &&
+       MonotonicNs() - begun < kMostNs;
+       still.IsTimeToLook())
+    Pause(Stillness::kTickNs);
 }
 
 std::string ReplayerEngine::RankFolder() const {
@@ -128,6 +165,7 @@ void ReplayerEngine::OnForkChild() {
   LockReplayer::Abandon();
   FileReplayer::Abandon();
   images_ = nullptr;
+  all_is_made_ = false;
   ForgetReports();
   live_pid = OwnPid();
   preload::Self().engine_state = nullptr;

@@ -9,10 +9,12 @@
 #define DEJA_REPLAYER_ASSEMBLY_REPLAYER_ENGINE_H_
 
 #include <csignal>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "preload/calls/life_calls.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/replayer.h"
 #include "replayer/files/file_replayer.h"
 #include "replayer/forks/forks.h"
@@ -36,7 +38,8 @@ class ReplayerEngine final : private Replayer,
                              public StepReplayer,
                              public ProcessReplayer,
                              public MeetingReplayer,
-                             public LockReplayer {
+                             public LockReplayer,
+                             private SignalledChild {
  public:
   // Null if the environment does not say what to replay.
   static ReplayerEngine* Create();
@@ -69,8 +72,19 @@ class ReplayerEngine final : private Replayer,
   // until the other threads have met other processes as often as they did. A loader's worker that
   // dies has handed over some batches by then.
   void AwaitOtherThreads() override;
+  // Lets other threads go on while `are_left()`: they have something to do for other processes. Not
+  // where nothing moves in the rank for long.
+  void ServeOthers(const std::function<bool()>& are_left) const;
+  // Nothing is left for it that other processes of the rank had of this one.
+  [[nodiscard]] bool IsEverybodyServed();
+  void OnAllMade() override;
+  // The process that sends the signal may need this one before, and others what it has still to do
+  // for them. It has time while the rank moves.
+  void AwaitSignal() override;
+  void AwaitAllMade(int pid) const override;
 
   bool follows_parent_ = false;  // forked by one that is a companion, or may make some
+  bool all_is_made_ = false;     // and said so
   Forks* images_ = nullptr;      // null where there is no session
 };
 

@@ -38,6 +38,14 @@ void ChildSignals::CountFileCall(uint32_t recorded) {
   if (thread_ != nullptr && recorded_ == recorded) GiveDue();
 }
 
+bool ChildSignals::CountSleep(uint32_t recorded) {
+  if (thread_ == nullptr || recorded_ != recorded) return false;
+  const bool waited = preload::t_child_signal.waits;
+  const size_t before = next_;
+  GiveDue(true);
+  return waited || next_ != before;
+}
+
 void ChildSignals::GiveWaiting() {
   if (!preload::t_child_signal.waits) return;
   preload::StopChildSignalTimer();
@@ -49,14 +57,18 @@ void ChildSignals::GiveWaiting() {
 bool ChildSignals::IsDue(const RecordedSignal& signal) const {
   if (preload::g_child_signal_handler.load() == nullptr) return false;
   if (events_ != signal.events) return events_ > signal.events;
-  return readings_ >= signal.readings && preload::t_child_signal.file_calls >= signal.file_calls;
+  // How often a clock is read depends on other threads, where the interpreter's lock reads it.
+  const bool has_read = signal.sleeps != 0 || readings_ >= signal.readings;
+  return has_read && preload::t_child_signal.sleeps >= signal.sleeps &&
+         preload::t_child_signal.file_calls >= signal.file_calls;
 }
 
-void ChildSignals::GiveDue() {
+void ChildSignals::GiveDue(bool at_sleep) {
   GiveWaiting();
   const auto& signals = thread_->child_signals;
   for (; next_ < signals.size() && IsDue(signals[next_]); ++next_) {
-    const bool is_here = signals[next_].exact || events_ > signals[next_].events;
+    const RecordedSignal& signal = signals[next_];
+    const bool is_here = signal.exact || at_sleep || events_ > signal.events;
     preload::t_child_signal.waits = !is_here && preload::StartChildSignalTimer();
     if (!preload::t_child_signal.waits) preload::RunChildSignalHandler();
   }

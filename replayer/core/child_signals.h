@@ -28,6 +28,8 @@ class ChildSignals {
   void CountEvent(uint32_t recorded);
   void CountReading(uint32_t recorded);
   void CountFileCall(uint32_t recorded);
+  // The same as it begins or ends to sleep. True: the handler has run.
+  bool CountSleep(uint32_t recorded);
 
   // The program gets a signal that waits for the calling thread's next call: its place is between
   // two of them. It is sent if there is no such call for a while.
@@ -35,7 +37,8 @@ class ChildSignals {
 
  private:
   [[nodiscard]] bool IsDue(const RecordedSignal& signal) const;
-  void GiveDue();
+  // `at_sleep`: the calling thread begins or ends one.
+  void GiveDue(bool at_sleep = false);
 
   const RecordedThread* thread_ = nullptr;  // null: none, but in calls that it ended
   uint32_t recorded_ = kNone;

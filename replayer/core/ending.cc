@@ -34,7 +34,7 @@ std::atomic<int> g_watcher{0};  // thread id; 0: there is none yet
 std::atomic<bool> g_ends_with_child{false};
 std::atomic<bool> g_ends_by_itself{false};
 std::atomic<bool> g_exit_reported{false};
-std::atomic<SignalWait> g_signal_wait{nullptr};
+std::atomic<SignalledChild*> g_signalled_child{nullptr};
 std::atomic<uint32_t> g_parked{0};
 std::atomic<uint32_t> g_show_end{0};  // 1: a parked thread shall stop in gdb; a futex word
 
@@ -103,7 +103,7 @@ std::span<const ParkedPart> ListParked(ParkedThreads& out) {
   const uint32_t signal = end.kind == EndKind::kCrash ? end.signal : fate.signal;
   std::atomic<uint32_t> never{0};
   if (signal != 0) {
-    if (const SignalWait wait = g_signal_wait.load(); wait != nullptr) wait(session);
+    if (SignalledChild* child = g_signalled_child.load()) child->AwaitSignal();
     syscall(SYS_kill, syscall(SYS_getpid), signal);
     WaitOn(never, 0, kPatienceNs);
   }
@@ -152,6 +152,8 @@ class Watcher {
         complete_since = 0;
         continue;
       }
+      SignalledChild* child = g_signalled_child.load();
+      if (child != nullptr && session_.progress().AllConsumed()) child->OnAllMade();
       // A thread may leave random bytes unasked for; then nothing moving for long is the end.
       if (session_.progress().AllConsumed() ||
           (session_.progress().remaining() == 0 && motion_.QuietNs() >= kStallNs)) {
@@ -257,8 +259,8 @@ void LetProgramEnd(Session& session, std::string_view why) {
   AwaitWatchersEnd();
 }
 
-void SetSignalWait(SignalWait wait) {
-  g_signal_wait.store(wait);
+void SetSignalledChild(SignalledChild* child) {
+  g_signalled_child.store(child);
 }
 
 void ForgetEnding() {

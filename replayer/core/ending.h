@@ -23,10 +23,19 @@ namespace deja::replayer {
 [[noreturn]] void Park(Session& session, ThreadState& thread, std::string_view api, uint32_t comm,
                        uint64_t comm_seq, const RecordedCall* entered);
 
-// Waits in a child that a signal ended, at the end of its recording. It returns if the signal is
-// not to come.
-using SignalWait = void (*)(const Session&);
-void SetSignalWait(SignalWait wait);
+// What else concerns a child of the rank that a signal ended. Deja's thread that watches calls it.
+class SignalledChild {
+ public:
+  // Again and again, once the child has made all events of its recording.
+  virtual void OnAllMade() = 0;
+  // It has, and nothing moves in it. Waits for the signal; returns if that is not to come.
+  virtual void AwaitSignal() = 0;
+
+ protected:
+  ~SignalledChild() = default;
+};
+// `child` outlives the process's threads.
+void SetSignalledChild(SignalledChild* child);
 
 // In a fork child, before its session: nothing has happened yet.
 void ForgetEnding();

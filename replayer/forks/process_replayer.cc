@@ -20,6 +20,7 @@
 #include "preload/process/signal_look.h"
 #include "preload/process/threads.h"
 #include "replayer/core/ending.h"
+#include "replayer/forks/awaited_ends.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
 #include "replayer/process/claim.h"
@@ -95,15 +96,16 @@ bool ProcessReplayer::HadEndedAtSignal(int recorded) {
 }
 
 // A child that ended by itself in the recorded run does so before it is killed. So its last calls,
-// and how it ends, do not depend on a race. Where it may have ended by the signal, in its handler,
-// it gets some time to reach that place.
-void ProcessReplayer::AwaitEnd(int pid) {
+// and how it ends, do not depend on a race. One that the signal ended reaches its last call before.
+// Where it may have ended in its handler of the signal, it gets some time to reach that place.
+void ProcessReplayer::AwaitEnd(int pid, int signal) {
   const int recorded = replayer_.session == nullptr || pid <= 0 ? 0 : pids_.Recorded(pid);
   if (recorded == 0) return;
   const bool had_ended = HadEndedAtSignal(recorded);
   if (pids_.IsGone(recorded)) return;
   if (had_ended) return AwaitRecordedEnd(pid);
   const auto status = replayer_.session->plan().StatusOf(static_cast<uint32_t>(recorded));
+  if (status && WIFSIGNALED(*status) && WTERMSIG(*status) == signal) AwaitAllMade(pid);
   if (!status || !WIFEXITED(*status)) return;
   constexpr timespec kPause{0, 2'000'000};
   constexpr int kMostPauses = 1000;
@@ -127,6 +129,7 @@ void ProcessReplayer::AwaitRecordedEnd(int pid) const {
   };
   if (has_ended()) return;
   const bool is_patient = IsInDebugger();
+  const AwaitedEnd awaited(replayer_.scratch, pid);
   WithoutInterpreter apart(true);
   for (int i = 0; (i < most_pauses || is_patient) && !has_ended(); ++i) nanosleep(&kPause, nullptr);
   apart.End();
@@ -153,6 +156,13 @@ void ProcessReplayer::AfterFileCall() {
   session.progress().child_signals().CountFileCall(session.Thread().recorded);
 }
 
+bool ProcessReplayer::EndsSleep() {
+  if (replayer_.session == nullptr) return false;
+  const preload::Guard guard;
+  Session& session = *replayer_.session;
+  return session.progress().child_signals().CountSleep(session.Thread().recorded);
+}
+
 bool ProcessReplayer::MayKill(int pid, int signal) {
   if (signal == 0) return true;  // asks whether it is there
   const int own = OwnPid();
@@ -170,7 +180,7 @@ bool ProcessReplayer::MayKill(int pid, int signal) {
   const bool own_group = pid == 0 || (pid < -1 && getpgid(replayer_.root_pid) == process);
   if (pid > 0 && syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH) return true;
   if (process > 1 && !own_group && preload::DescendsFrom(process, replayer_.root_pid)) {
-    if (signal == SIGTERM || signal == SIGKILL) AwaitEnd(pid);
+    if (signal == SIGTERM || signal == SIGKILL) AwaitEnd(pid, signal);
     return true;
   }
   char target[64];

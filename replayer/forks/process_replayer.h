@@ -39,13 +39,18 @@ class ProcessReplayer : public preload::ProcessCalls {
   bool OnChildSignal(preload::ChildSignalCause cause) override;
   void BeforeCallAtPlace() override;
   void AfterFileCall() override;
+  bool EndsSleep() override;
+  void AfterSleep() override { EndsSleep(); }
 
  protected:
   // The calling thread is about to end the process, as it did in the recording.
   virtual void AwaitOtherThreads() = 0;
+  // It is about to send child `pid` the signal that ended it: waits until the child has made all
+  // events of its recording. Not where nothing moves in the rank for 2 s.
+  virtual void AwaitAllMade(int pid) const = 0;
 
  private:
-  void AwaitEnd(int pid);
+  void AwaitEnd(int pid, int signal);
   void AwaitRecordedEnd(int pid) const;
   [[nodiscard]] bool HadEndedAtSignal(int recorded);
   bool IsOrHasChild(int pid);

@@ -50,6 +50,7 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
                           true};
     if (place != 0) signal.file_calls = static_cast<uint64_t>(place > 0 ? place : -place) - 1;
     signal.exact = place >= 0;
+    signal.sleeps = input.error;
     thread.child_signals.push_back(signal);
     return;
   }

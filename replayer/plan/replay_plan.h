@@ -204,6 +204,7 @@ struct RecordedSignal {
   uint64_t readings = 0;    // of clocks, since the last of these
   uint64_t file_calls = 0;  // since the thread's last meeting (preload/engine/child_signal.h)
   bool exact = true;        // it came there; else before what follows
+  uint32_t sleeps = 0;      // ChildSignal::sleeps there; 0: or not known
 };
 
 struct RecordedThread {

@@ -57,7 +57,10 @@ ServedConnections::ServedConnections(Session& session, MayConnect may_connect, v
       rank_(std::move(rank)),
       pipes_(pipes),
       script_(session.plan(), session.rank_pid(), fifos_),
-      family_order_(session.plan(), [this](uint32_t c) { return script_.IsFamily(c); }),
+      family_order_(session.plan(),
+                    [this](uint32_t c) {
+                      return script_.IsFamily(c) && !fifos_.IsLive(script_.Info(c).name);
+                    }),
       by_connection_(session.plan().connections().size()) {
   if (session.progress().SetTransfersLeft(script_.left())) OnAllEventsMade(session);
 }
@@ -343,6 +346,11 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
 bool ServedConnections::AreAnswersGiven(uint32_t thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return family_order_.MayGoOn(thread, UINT64_MAX);
+}
+
+bool ServedConnections::IsFamilyServed() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return family_order_.IsAllReceived() && family_order_.MayGoOn(kNone, UINT64_MAX);
 }
 
 void ServedConnections::StartPacer() {

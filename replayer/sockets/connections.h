@@ -63,6 +63,8 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   // Threads other than recorded thread `thread` have answered other processes of the rank wherever
   // they did in the recording.
   [[nodiscard]] bool AreAnswersGiven(uint32_t thread);
+  // So have all, and all that other processes of the rank sent in the recording was received.
+  [[nodiscard]] bool IsFamilyServed();
 
   // In a forked child: it is another process than the one whose connections these are.
   void Abandon() { abandoned_.store(true); }

@@ -13,7 +13,8 @@ FamilyOrder::FamilyOrder(const ReplayPlan& plan, const std::function<bool(uint32
     : receipts_(plan.connections().size()),
       failures_(plan.connections().size()),
       by_connection_(plan.connections().size()),
-      next_(plan.connections().size()) {
+      next_(plan.connections().size()),
+      received_(plan.connections().size()) {
   struct Moved {
     const PlannedTransfer* transfer;
     uint64_t answer_ns;
@@ -63,6 +64,8 @@ FamilyOrder::FamilyOrder(const ReplayPlan& plan, const std::function<bool(uint32
   std::stable_sort(answers_.begin(), answers_.end(),
                    [](const Answer& a, const Answer& b) { return a.time_ns < b.time_ns; });
   for (size_t i = 0; i < answers_.size(); ++i) by_connection_[answers_[i].connection].push_back(i);
+  to_receive_ = static_cast<size_t>(std::count_if(
+      receipts_.begin(), receipts_.end(), [](const auto& receipts) { return !receipts.empty(); }));
 }
 
 uint64_t FamilyOrder::AnswerTo(uint32_t c, uint64_t received) const {
@@ -101,6 +104,12 @@ bool FamilyOrder::MayGoOn(uint32_t thread, uint64_t before) {
   for (size_t i = first_left_; i < answers_.size() && answers_[i].time_ns < before; ++i)
     if (!answers_[i].given && answers_[i].thread != thread) return false;
   return true;
+}
+
+void FamilyOrder::Received(uint32_t c, uint64_t bytes) {
+  const uint64_t all = receipts_[c].empty() ? 0 : receipts_[c].back().end;
+  if (received_[c] < all && bytes >= all) --to_receive_;
+  received_[c] = bytes;
 }
 
 void FamilyOrder::GiveWay(uint64_t before) {

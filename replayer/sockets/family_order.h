@@ -44,6 +44,10 @@ class FamilyOrder {
   [[nodiscard]] bool MayGoOn(uint32_t thread, uint64_t before);
   // They will not be.
   void GiveWay(uint64_t before);
+  // `bytes` bytes have been received on connection `c`.
+  void Received(uint32_t c, uint64_t bytes);
+  // All that the recording has was received.
+  [[nodiscard]] bool IsAllReceived() const { return to_receive_ == 0; }
 
  private:
   struct Answer {
@@ -69,6 +73,8 @@ class FamilyOrder {
   std::vector<size_t> next_;                        // by connection, in the list above
   std::vector<Answer> answers_;                     // by time
   size_t first_left_ = 0;                           // those before it are given
+  std::vector<uint64_t> received_;                  // bytes, by connection
+  size_t to_receive_ = 0;                           // connections of which something is left
 };
 
 }  // namespace deja::replayer

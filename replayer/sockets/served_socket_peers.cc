@@ -272,6 +272,7 @@ void ServedSocket::AfterLiveRead(const preload::Transfer& transfer) {
   std::unique_lock<std::mutex> lock(layer_.mutex_);
   layer_.session_.progress().child_signals().CountEvent(layer_.session_.Thread().recorded);
   family_received_ += static_cast<uint64_t>(transfer.result);
+  layer_.family_order_.Received(family_, family_received_);
   layer_.AwaitAnswers(family_, family_received_, lock);
 }
 

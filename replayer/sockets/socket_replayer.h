@@ -29,6 +29,9 @@ class SocketReplayer : public preload::SocketCalls {
   [[nodiscard]] bool AreAnswersGiven(uint32_t thread) {
     return connections_ == nullptr || connections_->AreAnswersGiven(thread);
   }
+  [[nodiscard]] bool IsFamilyServed() {
+    return connections_ == nullptr || connections_->IsFamilyServed();
+  }
 
   bool MayConnect(int fd, const void* address, uint32_t length) override;
   preload::ConnectionLayer* Connections() override {

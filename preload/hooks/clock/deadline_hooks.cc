@@ -9,9 +9,11 @@
 #include <time.h>
 
 #include <atomic>
+#include <cerrno>
 
 #include "common/os/small_file.h"
 #include "common/runtime/errno_keeper.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -105,9 +107,26 @@ DEJA_DEADLINE_HOOK(pthread_clockjoin_np, clock, (pthread_t thread, void** result
 
 DEJA_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec* request,
                                 timespec* left) {
-  if ((flags & TIMER_ABSTIME) == 0) return real_clock_nanosleep(clock, flags, request, left);
+  const SleepCall sleep;
+  if (sleep.is_ended()) {
+    if ((flags & TIMER_ABSTIME) == 0 && left != nullptr && request != nullptr) *left = *request;
+    return EINTR;
+  }
+  int result = 0;
+  if ((flags & TIMER_ABSTIME) == 0) {
+    timespec rest{};
+    for (const timespec* span = request;; span = &rest) {
+      result = real_clock_nanosleep(clock, flags, span, &rest);
+      if (result != EINTR || !SleepCall::GoesOn()) break;
+    }
+    if (result == EINTR && left != nullptr) *left = rest;
+    return result;
+  }
   LiveDeadline live(request, clock);
-  return real_clock_nanosleep(clock, flags, live.get(), left);
+  do {
+    result = real_clock_nanosleep(clock, flags, live.get(), left);
+  } while (result == EINTR && SleepCall::GoesOn());
+  return result;
 }
 
 DEJA_EXPORT ssize_t mq_timedreceive(mqd_t queue, char* __restrict message, size_t size,

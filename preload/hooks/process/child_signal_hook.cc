@@ -58,8 +58,10 @@ void OnChildSignal(int, siginfo_t* info, void* context) {
   // Python's own handlers run on the first thread.
   const bool is_first = syscall(SYS_gettid) == syscall(SYS_getpid);
   if (engine != nullptr && is_first &&
-      !engine->processes->OnChildSignal(CauseOf(*info, *static_cast<ucontext_t*>(context))))
+      !engine->processes->OnChildSignal(CauseOf(*info, *static_cast<ucontext_t*>(context)))) {
+    t_child_signal.was_kept = true;
     return;
+  }
   RunChildSignalHandler();
 }
 

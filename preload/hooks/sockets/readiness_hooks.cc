@@ -239,6 +239,19 @@ DEJA_EXPORT int ppoll(pollfd* descriptors, nfds_t count, const timespec* timeout
 }
 
 DEJA_EXPORT int select(int count, fd_set* in, fd_set* out, fd_set* urgent, timeval* timeout) {
+  // Programs sleep so: Python's time.sleep before 3.11.
+  if (in == nullptr && out == nullptr && urgent == nullptr) {
+    const SleepCall sleep;
+    if (sleep.is_ended()) {
+      errno = EINTR;
+      return -1;
+    }
+    int result = 0;
+    do {
+      result = real_select(count, in, out, urgent, timeout);  // the kernel notes what is left
+    } while (result < 0 && errno == EINTR && SleepCall::GoesOn());
+    return result;
+  }
   timespec wait{};
   if (timeout != nullptr) wait = {timeout->tv_sec, timeout->tv_usec * 1000};
   return Select(count, in, out, urgent, Milliseconds(timeout != nullptr ? &wait : nullptr), nullptr,

@@ -1,16 +1,17 @@
 """A child exits while its parent does something else; the handler of SIGCHLD raises where the parent is by then.
 
-    interrupted_parent.py prints | starts | computes | reaps | waits | ends
+    interrupted_parent.py prints | starts | computes | reaps | waits | sleeps | ends
 
 The parent prints; starts programs (vfork), too; computes without a call that leaves the interpreter; waits for another
-child, which ends when it has read something; tries to get a lock and computes in between; or has ended by an exception
-whose text Deja notes (ends).
+child, which ends when it has read something; tries to get a lock and computes in between; sleeps, while other threads
+want the interpreter's lock; or has ended by an exception whose text Deja notes (ends).
 """
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 CHILD_LIVES = 0.1
@@ -72,6 +73,9 @@ def main():
     other = start_child_that_reads() if how == "reaps" else 0
     signal.signal(signal.SIGCHLD, ended)
     number = 0
+    if how == "sleeps":
+        for _ in range(2):
+            threading.Thread(target=lambda: sum(iter(lambda: lives, False)), daemon=True).start()
     try:
         while number < MOST:
             if how == "starts":
@@ -85,6 +89,8 @@ def main():
             if how == "waits":
                 lock.acquire(timeout=0.001)
                 sum(range(10000))
+            if how == "sleeps":
+                time.sleep(0.001)
             if how == "ends":
                 break
             number += 1

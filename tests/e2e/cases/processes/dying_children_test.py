@@ -46,6 +46,40 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+SERVES_WHILE_ANOTHER_DIES = """
+import os, signal, socket, tempfile
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(tempfile.mkdtemp() + "/s")
+listener.listen()
+server = os.fork()
+if server == 0:
+    taken, _ = listener.accept()
+    os.urandom(4)
+    taken.sendall(b"hello")
+    taken.sendall(taken.recv(9))
+    taken.recv(9)
+    signal.pause()
+asks = os.pipe()
+other = os.fork()
+if other == 0:
+    os.read(asks[0], 1)
+    os.urandom(4)
+    print(os.getpid(), flush=True)
+    signal.pause()
+link = socket.socket(socket.AF_UNIX)
+link.connect(listener.getsockname())
+print(link.recv(9), flush=True)
+os.write(asks[1], b"?")
+while os.waitid(os.P_PID, other, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+    pass
+link.sendall(b"are you?")
+print(link.recv(9), flush=True)
+link.sendall(b"yes")
+os.kill(server, signal.SIGTERM)
+print(os.waitstatus_to_exitcode(os.waitpid(server, 0)[1]))
+"""
+
+
 class DyingChildren(harness.DejaTest):
     def assertDiesAgain(self, how):
         run = self.checked(self.record_single(sys.executable, PROGRAM, how))
@@ -75,6 +109,17 @@ class DyingChildren(harness.DejaTest):
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0))
             self.assertEqual(harness.without_report(again.stdout), printed, str(again))
+
+    def test_one_that_serves_its_parent_while_another_is_killed_from_outside(self):
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
+                              SERVES_WHILE_ANOTHER_DIES], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        first = [process.stdout.readline().decode() for _ in range(2)]
+        os.kill(int(first[1]), signal.SIGKILL)
+        rest, errors = process.communicate(timeout=harness.DEFAULT_TIMEOUT)
+        self.assertEqual((process.returncode, rest.decode()), (0, "b'are you?'\n-15\n"), errors)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), "".join(first) + rest.decode(), str(again))
 
     def test_a_parent_that_asks_whether_it_has_ended(self):
         self.assertDiesAgain("asked")
@@ -134,6 +179,9 @@ class InterruptedParents(harness.DejaTest):
 
     def test_that_waits(self):
         self.assertDiesThere("waits", r"^died with 7 after \d+\n$")
+
+    def test_that_sleeps(self):
+        self.assertDiesThere("sleeps", r"^died with 7 after \d+\n$")
 
     def test_that_has_ended_by_an_exception(self):
         run = self.assertDiesThere("ends", r"text 0\n(text \d+\n)*$", code=1)

@@ -115,6 +115,27 @@ TEST_F(ChildSignalsTest, WhereItCameBetweenTwoCallsItComesWithTheNextOne) {
   EXPECT_FALSE(preload::t_child_signal.waits);
 }
 
+// However often a clock is read on the way.
+TEST_F(ChildSignalsTest, ItEndsTheSleepThatItEnded) {
+  Input(api::LibcApi::ksem_wait, 0);
+  Input(api::LibcApi::ksigaction, preload::PlaceOfChildSignal(0, false), 3);
+  ChildSignals signals = Signals();
+  signals.CountEvent(0);
+  signals.CountReading(0);
+  for (const uint32_t begins_and_ends : {1, 2}) {
+    preload::t_child_signal.sleeps = begins_and_ends;
+    EXPECT_FALSE(signals.CountSleep(0));
+    signals.CountReading(0);
+  }
+  preload::t_child_signal.sleeps = 3;
+  EXPECT_FALSE(signals.CountSleep(1)) << "another thread's";
+  EXPECT_EQ(g_came, 0);
+  EXPECT_TRUE(signals.CountSleep(0));
+  EXPECT_EQ(g_came, 1);
+  EXPECT_FALSE(preload::t_child_signal.waits);
+  EXPECT_FALSE(signals.CountSleep(0));
+}
+
 TEST_F(ChildSignalsTest, WithoutAHandlerItWaits) {
   Input(api::LibcApi::ksem_wait, 0);
   Input(api::LibcApi::ksigaction, 0);

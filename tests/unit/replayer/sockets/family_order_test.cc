@@ -139,5 +139,20 @@ TEST_F(FamilyOrderTest, AnAnswerThatDoesNotComeGivesWay) {
   EXPECT_TRUE(order.MayGoOn(0, slow));
 }
 
+TEST_F(FamilyOrderTest, AllIsReceivedWhenEachConnectionHasGotItsLastByte) {
+  Move(0, 4, false);
+  Move(0, 6, true);
+  Move(0, 3, false);
+  Move(1, 5, true);
+  FamilyOrder& order = Order();
+  EXPECT_FALSE(order.IsAllReceived());
+  order.Received(0, 4);
+  EXPECT_FALSE(order.IsAllReceived());
+  order.Received(0, 7);
+  EXPECT_TRUE(order.IsAllReceived());
+  order.Received(1, 2);  // more than the recording has
+  EXPECT_TRUE(order.IsAllReceived());
+}
+
 }  // namespace
 }  // namespace deja::replayer

@@ -1,0 +1,53 @@
+#include "replayer/forks/awaited_ends.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "replayer/process/claim.h"
+
+namespace deja::replayer {
+namespace {
+
+constexpr char kAwaited[] = "/awaited";
+constexpr char kMadeAll[] = "/made-all";
+
+std::string PathOf(const std::string& scratch, const char* what, int pid) {
+  return scratch + what + "/" + std::to_string(pid);
+}
+
+// Returns the path.
+std::string Put(const std::string& scratch, const char* what, int pid) {
+  mkdir((scratch + what).c_str(), 0777);
+  std::string path = PathOf(scratch, what, pid);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd >= 0) close(fd);
+  return path;
+}
+
+bool IsThere(const std::string& scratch, const char* what, int pid) {
+  return access(PathOf(scratch, what, pid).c_str(), F_OK) == 0;
+}
+
+}  // namespace
+
+AwaitedEnd::AwaitedEnd(const std::string& scratch, int pid) : path_(Put(scratch, kAwaited, pid)) {}
+
+// Its number may be that of another process next.
+AwaitedEnd::~AwaitedEnd() {
+  unlink(path_.c_str());
+}
+
+bool IsEndAwaited(const std::string& scratch, int pid) {
+  return IsThere(scratch, kAwaited, pid);
+}
+
+void SayAllMade(const std::string& scratch) {
+  Put(scratch, kMadeAll, OwnPid());
+}
+
+bool HasMadeAll(const std::string& scratch, int pid) {
+  return IsThere(scratch, kMadeAll, pid);
+}
+
+}  // namespace deja::replayer

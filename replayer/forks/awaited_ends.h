@@ -1,0 +1,36 @@
+// What processes of a replay say to each other about the end of one that a signal ended.
+//
+// It waits for the signal at the end of its recording, as another process of the rank may send it.
+// That one waits until it is there. A signal from outside does not come in a replay. So a process
+// that waits for the end, at a place where the recorded one found it, says that none will.
+//
+// Files in the scratch folder. Any thread, within the guard; no errors: what is not known costs a
+// wait of some seconds.
+#ifndef DEJA_REPLAYER_FORKS_AWAITED_ENDS_H_
+#define DEJA_REPLAYER_FORKS_AWAITED_ENDS_H_
+
+#include <string>
+
+namespace deja::replayer {
+
+// In its scope, the end of process `pid` of the replay in `scratch` is awaited.
+class AwaitedEnd {
+ public:
+  AwaitedEnd(const std::string& scratch, int pid);
+  ~AwaitedEnd();
+  AwaitedEnd(const AwaitedEnd&) = delete;
+  AwaitedEnd& operator=(const AwaitedEnd&) = delete;
+
+ private:
+  std::string path_;
+};
+
+bool IsEndAwaited(const std::string& scratch, int pid);
+
+// The calling process has made all events of its recording. Once.
+void SayAllMade(const std::string& scratch);
+bool HasMadeAll(const std::string& scratch, int pid);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_FORKS_AWAITED_ENDS_H_
