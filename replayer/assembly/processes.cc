@@ -22,6 +22,7 @@
 #include "replayer/forks/awaited_ends.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
+#include "replayer/meet/meeting_list.h"
 #include "replayer/meet/stillness.h"
 #include "replayer/process/claim.h"
 #include "replayer/process/end_process.h"
@@ -42,6 +43,8 @@ void ReplayerEngine::OpenChild() {
     options.folder = FindCompanionFolder(scratch, name.path);
     options.is_companion = !options.folder.empty();
   }
+  all_is_made_ = options.folder.empty();
+  SayAllMade(scratch, all_is_made_);
   if (options.folder.empty()) return;
   if (options.is_companion) BecomeCompanion(IsOtherRank(scratch, name.path));
   options.scratch = scratch;
@@ -93,23 +96,29 @@ namespace {
 
 constexpr uint64_t kSignalPatienceNs = 2'000 * Stillness::kMs;
 
-// Not short where it comes again and again: what many of them take looks like something that moves.
-void Pause(uint64_t ns) {
-  const timespec span = SpanOf(ns);
-  syscall(SYS_nanosleep, &span, nullptr);
-}
+// Pauses of a wait for another process. Not short after a while: what several waits take together
+// looks like something that moves.
+class Pauses {
+ public:
+  void Next() {
+    const timespec span = SpanOf(ns_);
+    syscall(SYS_nanosleep, &span, nullptr);
+    ns_ = std::min(2 * ns_, Stillness::kTickNs);
+  }
+
+ private:
+  uint64_t ns_ = Stillness::kMs;
+};
 
 }  // namespace
 
 // The others may wait for something else meanwhile, such as the end of another child.
 void ReplayerEngine::ServeOthers(const std::function<bool()>& are_left) const {
   const auto is_rank_there = [&] { return syscall(SYS_kill, ClaimHolder(scratch), 0) == 0; };
-  uint64_t pause_ns = Stillness::kMs;
+  Pauses pauses;
   for (Stillness still(*session); are_left() && still.ns() < Stillness::kTellNs && is_rank_there();
-       still.IsTimeToLook()) {
-    Pause(pause_ns);
-    pause_ns = std::min(2 * pause_ns, Stillness::kTickNs);
-  }
+       still.IsTimeToLook())
+    pauses.Next();
 }
 
 bool ReplayerEngine::IsEverybodyServed() {
@@ -120,30 +129,39 @@ bool ReplayerEngine::IsEverybodyServed() {
 void ReplayerEngine::OnAllMade() {
   if (all_is_made_ || !IsEverybodyServed()) return;
   all_is_made_ = true;
-  SayAllMade(scratch);
+  SayAllMade(scratch, true);
 }
 
 void ReplayerEngine::AwaitAllMade(int pid) const {
   const auto is_done = [&] { return HasMadeAll(scratch, pid) || syscall(SYS_kill, pid, 0) != 0; };
   if (is_done()) return;
   const bool is_patient = IsInDebugger() && IsChildChosen();  // the user is in that child
+  // A program that loads no library says nothing.
+  const auto is_known = [&] { return HasAnnouncedMeetings(scratch, pid); };
   WithoutInterpreter apart(true);
-  for (Stillness still(*session);
-       !is_done() && (is_patient || still.ns_of_the_watch() < kSignalPatienceNs);
-       still.IsTimeToLook())
-    Pause(Stillness::kMs);
+  const uint64_t begun = MonotonicNs();
+  Pauses pauses;
+  for (Stillness still(*session); !is_done(); still.IsTimeToLook()) {
+    const uint64_t most = is_known() ? Stillness::kGiveUpNs : kSignalPatienceNs;
+    const bool gives_up =
+        still.ns_of_the_watch() >= kSignalPatienceNs || MonotonicNs() - begun >= most;
+    if (gives_up && !is_patient) break;
+    pauses.Next();
+  }
   apart.End();
 }
 
 void ReplayerEngine::AwaitSignal() {
   constexpr uint64_t kMostNs = 10'000 * Stillness::kMs;
   if (!session->options().is_late) ServeOthers([&] { return !IsEverybodyServed(); });
+  SayAllMade(scratch, true);
   const uint64_t begun = MonotonicNs();
+  Pauses pauses;
   for (Stillness still(*session);
        !IsEndAwaited(scratch, OwnPid()) && still.ns_of_the_watch() < kSignalPatienceNs &&
        MonotonicNs() - begun < kMostNs;
        still.IsTimeToLook())
-    Pause(Stillness::kTickNs);
+    pauses.Next();
 }
 
 std::string ReplayerEngine::RankFolder() const {

@@ -42,8 +42,11 @@ bool IsEndAwaited(const std::string& scratch, int pid) {
   return IsThere(scratch, kAwaited, pid);
 }
 
-void SayAllMade(const std::string& scratch) {
-  Put(scratch, kMadeAll, OwnPid());
+void SayAllMade(const std::string& scratch, bool is_made) {
+  if (is_made)
+    Put(scratch, kMadeAll, OwnPid());
+  else
+    unlink(PathOf(scratch, kMadeAll, OwnPid()).c_str());
 }
 
 bool HasMadeAll(const std::string& scratch, int pid) {

@@ -27,8 +27,9 @@ class AwaitedEnd {
 
 bool IsEndAwaited(const std::string& scratch, int pid);
 
-// The calling process has made all events of its recording. Once.
-void SayAllMade(const std::string& scratch);
+// The calling process has made all events of its recording, or has none; or, under the same number,
+// another program has begun to make its own.
+void SayAllMade(const std::string& scratch, bool is_made);
 bool HasMadeAll(const std::string& scratch, int pid);
 
 }  // namespace deja::replayer

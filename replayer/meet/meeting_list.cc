@@ -111,6 +111,10 @@ void AnnounceMeetings(const Session& session) {
   if (written) rename(fresh.c_str(), path.c_str());
 }
 
+bool HasAnnouncedMeetings(const std::string& scratch, int pid) {
+  return access((FolderOf(scratch) + "/" + std::to_string(pid)).c_str(), F_OK) == 0;
+}
+
 MeetingOwner OwnerOfMeeting(const std::string& scratch, uint64_t key, uint32_t number) {
   MeetingOwner owner;
   ForEachFile(scratch, [&](int pid, int fd) {

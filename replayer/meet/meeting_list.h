@@ -17,6 +17,8 @@ class Session;
 // there: what it does is something that moves.
 void AnnounceMeetings(const Session& session);
 
+bool HasAnnouncedMeetings(const std::string& scratch, int pid);
+
 struct MeetingOwner {
   int pid = 0;  // 0: no process of the replay has said that it makes it
   bool gone = false;
