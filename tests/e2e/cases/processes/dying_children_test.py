@@ -28,6 +28,21 @@ print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+KILLS_WHEN_IT_IS_TOLD = """
+import os, signal, sys
+child = os.fork()
+if child == 0:
+    for number in range(5):
+        sum(range(300000))
+        print(number, os.urandom(4).hex(), flush=True)
+    while True:
+        signal.pause()
+sys.stdin.readline()
+os.kill(child, signal.SIGTERM)
+print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 NEEDS_A_CHILD_LATE = """
 import os, signal
 asks, asked = os.pipe(), os.pipe()
@@ -129,6 +144,17 @@ class DyingChildren(harness.DejaTest):
         self.assertEqual(run.stdout, "b'x'\n-9\n")
         again = self.checked(self.replay(0))
         self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+    def test_one_that_has_something_to_do_before_its_parent_kills_it(self):
+        """The parent would send the signal at once in a replay, where what it reads is there."""
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
+                              KILLS_WHEN_IT_IS_TOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        lines = [process.stdout.readline() for _ in range(5)]
+        rest, errors = process.communicate(b"\n", timeout=harness.DEFAULT_TIMEOUT)
+        self.assertEqual((process.returncode, rest), (0, b"ended with -15\n"), errors)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout).encode(), b"".join(lines) + rest, str(again))
 
     def test_one_that_had_ended_when_its_parent_killed_it(self):
         """The parent sends the signal sooner in a replay, where what it reads is there at once."""
