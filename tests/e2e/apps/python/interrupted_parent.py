@@ -57,8 +57,11 @@ def main():
         deja.step(0)
     lock = multiprocessing.get_context("fork").Lock()
     lock.acquire()
+    asks, asked = os.pipe()
     child = os.fork()
     if child == 0:
+        if how == "sleeps":
+            os.read(asks, 1)
         time.sleep(CHILD_LIVES)
         os._exit(7)
     lives = True
@@ -76,6 +79,7 @@ def main():
     if how == "sleeps":
         for _ in range(2):
             threading.Thread(target=lambda: sum(iter(lambda: lives, False)), daemon=True).start()
+        os.write(asked, b"?")
     try:
         while number < MOST:
             if how == "starts":
