@@ -10,7 +10,10 @@ constinit std::atomic<bool> g_counts_file_calls{false};
 
 void RunChildSignalHandler() {
   auto* handler = g_child_signal_handler.load(std::memory_order_acquire);
-  if (handler != nullptr) handler(SIGCHLD);
+  if (handler == nullptr) return;
+  const bool was_handled = std::exchange(t_child_signal.is_handled, true);
+  handler(SIGCHLD);
+  t_child_signal.is_handled = was_handled;
 }
 
 }  // namespace deja::preload

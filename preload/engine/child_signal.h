@@ -24,6 +24,7 @@ struct ChildSignal {
   // Calls of open, read, write, close and sigaction since the thread last met another process at a
   // semaphore or a pipe. Only while there is a handler.
   uint64_t file_calls = 0;
+  bool is_handled = false;  // the program's handler runs: it may write to a descriptor (asyncio)
   // Where it is among the thread's calls that only sleep, since then: twice their number, one less
   // inside the last one.
   uint32_t sleeps = 0;

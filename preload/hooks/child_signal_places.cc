@@ -14,9 +14,10 @@ void BeginCallAtPlace() {
 }
 
 void EndFileCall() {
-  if (InsideDeja()) return;
   ChildSignal& signal = t_child_signal;
+  if (InsideDeja() && !signal.is_handled) return;
   ++signal.file_calls;  // the hook of vfork takes those of the child back
+  if (InsideDeja()) return;
   if (!signal.waits && !signal.came && !g_counts_file_calls.load(std::memory_order_relaxed)) return;
   if (IsBorrowedMemory()) return;  // a system call
   const ErrnoKeeper keep;

@@ -95,6 +95,34 @@ print(os.waitstatus_to_exitcode(os.waitpid(server, 0)[1]))
 """
 
 
+# The interpreter writes to a descriptor for each signal, as asyncio and multiprocessing's fork server want.
+THREE_DEATHS = """
+import os, signal, socket, time
+woken, wakes = socket.socketpair()
+wakes.setblocking(False)
+signal.set_wakeup_fd(wakes.fileno())
+number, deaths = 0, []
+
+def ended(*_):
+    pid = 1
+    while pid and len(deaths) < 3:
+        pid, _ = os.waitpid(-1, os.WNOHANG)
+        if pid:
+            deaths.append(number)
+
+signal.signal(signal.SIGCHLD, ended)
+for lives in (0.1, 0.2, 0.3):
+    if os.fork() == 0:
+        time.sleep(lives)
+        os._exit(0)
+while len(deaths) < 3:
+    number += 1
+    sum(range(20000))
+    os.write(1, f"line {number}\\n".encode())
+print("deaths at", *deaths)
+"""
+
+
 class DyingChildren(harness.DejaTest):
     def assertDiesAgain(self, how):
         run = self.checked(self.record_single(sys.executable, PROGRAM, how))
@@ -138,6 +166,13 @@ class DyingChildren(harness.DejaTest):
 
     def test_a_parent_that_asks_whether_it_has_ended(self):
         self.assertDiesAgain("asked")
+
+    def test_three_whose_signals_wake_the_interpreter(self):
+        run = self.checked(self.record_single(sys.executable, "-c", THREE_DEATHS))
+        self.assertIn("deaths at", run.stdout)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout)
 
     def test_one_that_its_parent_needs_for_long_before_it_kills_it(self):
         run = self.checked(self.record_single(sys.executable, "-c", NEEDS_A_CHILD_LATE))
