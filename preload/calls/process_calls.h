@@ -57,8 +57,8 @@ class ProcessCalls {
   // True: the program's handler runs now. Without the guard; async-signal-safe.
   virtual bool OnChildSignal([[maybe_unused]] ChildSignalCause cause) { return true; }
   // The calling thread goes on to a call at which a place can be known, and the signal has reached
-  // it, or waits. Without the guard.
-  virtual void BeforeCallAtPlace() {}
+  // it, or waits. True: it has been given to the program. Without the guard.
+  virtual bool BeforeCallAtPlace() { return false; }
   // A call of the calling thread's that opens, reads, writes or closes a file has been counted
   // (preload/engine/child_signal.h). Without the guard.
   virtual void AfterFileCall() {}

@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include "preload/process/guard.h"
+
 namespace deja::preload {
 
 constinit std::atomic<void (*)(int)> g_child_signal_handler{nullptr};
@@ -11,9 +13,9 @@ constinit std::atomic<bool> g_counts_file_calls{false};
 void RunChildSignalHandler() {
   auto* handler = g_child_signal_handler.load(std::memory_order_acquire);
   if (handler == nullptr) return;
-  const bool was_handled = std::exchange(t_child_signal.is_handled, true);
+  const int before = std::exchange(t_child_signal.handler_depth, static_cast<int>(t_guard_depth));
   handler(SIGCHLD);
-  t_child_signal.is_handled = was_handled;
+  t_child_signal.handler_depth = before;
 }
 
 }  // namespace deja::preload

@@ -24,7 +24,9 @@ struct ChildSignal {
   // Calls of open, read, write, close and sigaction since the thread last met another process at a
   // semaphore or a pipe. Only while there is a handler.
   uint64_t file_calls = 0;
-  bool is_handled = false;  // the program's handler runs: it may write to a descriptor (asyncio)
+  // The depth of guards at which the program's handler runs; it may write to a descriptor
+  // (asyncio). -1: it does not run.
+  int handler_depth = -1;
   // Where it is among the thread's calls that only sleep, since then: twice their number, one less
   // inside the last one.
   uint32_t sleeps = 0;

@@ -7,15 +7,16 @@
 
 namespace deja::preload {
 
-void BeginCallAtPlace() {
-  if (InsideDeja() || IsBorrowedMemory()) return;
+bool BeginCallAtPlace() {
+  if (InsideDeja() || IsBorrowedMemory()) return false;
   const ErrnoKeeper keep;
-  if (const Engine* engine = EngineOfThisProcess()) engine->processes->BeforeCallAtPlace();
+  const Engine* engine = EngineOfThisProcess();
+  return engine != nullptr && engine->processes->BeforeCallAtPlace();
 }
 
 void EndFileCall() {
   ChildSignal& signal = t_child_signal;
-  if (InsideDeja() && !signal.is_handled) return;
+  if (InsideDeja() && static_cast<int>(t_guard_depth) != signal.handler_depth) return;
   ++signal.file_calls;  // the hook of vfork takes those of the child back
   if (InsideDeja()) return;
   if (!signal.waits && !signal.came && !g_counts_file_calls.load(std::memory_order_relaxed)) return;

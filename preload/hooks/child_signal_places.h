@@ -5,14 +5,19 @@
 #ifndef DEJA_PRELOAD_HOOKS_CHILD_SIGNAL_PLACES_H_
 #define DEJA_PRELOAD_HOOKS_CHILD_SIGNAL_PLACES_H_
 
+#include <sys/types.h>
+
 #include <atomic>
+#include <cerrno>
+#include <utility>
 
 #include "preload/engine/child_signal.h"
 
 namespace deja::preload {
 
-// A call at which the place is known begins, and the signal has come or waits. Keeps errno.
-void BeginCallAtPlace();
+// A call at which the place is known begins, and the signal has come or waits. True: the program
+// has it now. Keeps errno.
+bool BeginCallAtPlace();
 // A file call ends, and the program has a handler. Keeps errno.
 void EndFileCall();
 // A call that only sleeps begins, and the program has a handler. True: the signal ends it. Keeps
@@ -27,14 +32,41 @@ class FileCall {
  public:
   FileCall() {
     if (t_child_signal.came || t_child_signal.waits) [[unlikely]]
-      BeginCallAtPlace();
+      is_ended_ = BeginCallAtPlace();
   }
   ~FileCall() {
-    if (g_child_signal_handler.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+    if (g_child_signal_handler.load(std::memory_order_relaxed) != nullptr && counts_) [[unlikely]]
       EndFileCall();
   }
   FileCall(const FileCall&) = delete;
   FileCall& operator=(const FileCall&) = delete;
+
+  // `call()` reads or writes. The signal may end it (EINTR) as in the recorded run, and only where
+  // it does. A call that was ended does not count: the interpreter makes it again.
+  template <typename Call>
+  ssize_t Make(const Call& call) {
+    ssize_t n = -1;
+    t_child_signal.was_kept = false;
+    if (is_ended_) {
+      errno = EINTR;
+    } else {
+      do {
+        n = call();
+      } while (n < 0 && errno == EINTR && IsKeptFromReplay());
+    }
+    counts_ = n >= 0 || errno != EINTR;
+    return n;
+  }
+
+ private:
+  // Only a live signal has ended the call, of which a replay's program hears elsewhere.
+  static bool IsKeptFromReplay() {
+    return g_counts_file_calls.load(std::memory_order_relaxed) &&
+           std::exchange(t_child_signal.was_kept, false);
+  }
+
+  bool is_ended_ = false;
+  bool counts_ = true;
 };
 
 // Around a call in which the calling thread meets another process.

@@ -32,7 +32,7 @@ class InputRecorder : public preload::InputCalls,
   void AfterEndedWait() override;
   void AfterVainWait(preload::WaitCall& call) override;
   bool OnChildSignal(preload::ChildSignalCause cause) override;
-  void BeforeCallAtPlace() override;
+  bool BeforeCallAtPlace() override;
   void AfterFileCall() override;
   bool EndsSleep() override;
 

@@ -75,10 +75,11 @@ bool InputRecorder::OnChildSignal(preload::ChildSignalCause cause) {
   return TakeOrDelayChildSignal(cause);
 }
 
-void InputRecorder::BeforeCallAtPlace() {
+bool InputRecorder::BeforeCallAtPlace() {
   const preload::Guard guard;
   const ErrnoKeeper keep;
   WriteChildSignal(recorder_);
+  return false;
 }
 
 void InputRecorder::AfterFileCall() {

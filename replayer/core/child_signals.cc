@@ -46,11 +46,12 @@ bool ChildSignals::CountSleep(uint32_t recorded) {
   return waited || next_ != before;
 }
 
-void ChildSignals::GiveWaiting() {
-  if (!preload::t_child_signal.waits) return;
+bool ChildSignals::GiveWaiting() {
+  if (!preload::t_child_signal.waits) return false;
   preload::StopChildSignalTimer();
   preload::t_child_signal.waits = false;
   preload::RunChildSignalHandler();
+  return true;
 }
 
 // Not before the program has its handler.

@@ -32,8 +32,8 @@ class ChildSignals {
   bool CountSleep(uint32_t recorded);
 
   // The program gets a signal that waits for the calling thread's next call: its place is between
-  // two of them. It is sent if there is no such call for a while.
-  static void GiveWaiting();
+  // two of them. It is sent if there is no such call for a while. False: none waits.
+  static bool GiveWaiting();
 
  private:
   [[nodiscard]] bool IsDue(const RecordedSignal& signal) const;

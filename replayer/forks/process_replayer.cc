@@ -145,8 +145,8 @@ bool ProcessReplayer::OnChildSignal(preload::ChildSignalCause cause) {
   return true;
 }
 
-void ProcessReplayer::BeforeCallAtPlace() {
-  ChildSignals::GiveWaiting();
+bool ProcessReplayer::BeforeCallAtPlace() {
+  return ChildSignals::GiveWaiting();
 }
 
 void ProcessReplayer::AfterFileCall() {

@@ -37,7 +37,7 @@ class ProcessReplayer : public preload::ProcessCalls {
   void BeforeWait(preload::WaitCall& call) override;
   void AfterWait(preload::WaitCall& call) override;
   bool OnChildSignal(preload::ChildSignalCause cause) override;
-  void BeforeCallAtPlace() override;
+  bool BeforeCallAtPlace() override;
   void AfterFileCall() override;
   bool EndsSleep() override;
   void AfterSleep() override { EndsSleep(); }

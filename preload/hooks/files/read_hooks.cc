@@ -92,27 +92,27 @@ ssize_t ReadFile(FdObject& file, api::LibcApi api, int fd, void* buffer, size_t 
   return Told(file, fd, buffer, real_read(fd, buffer, size), -1);
 }
 
+ssize_t ReadWhereItStands(int fd, void* buffer, size_t size) {
+  FdObject* object = Tracked(fd);
+  if (object == nullptr) return real_read(fd, buffer, size);
+  if (IsFile(*object)) return ReadFile(*object, api::LibcApi::kread, fd, buffer, size);
+  return ReadOne(*object, api::LibcApi::kread, fd, buffer, size, -1,
+                 [fd](void* out, size_t room) { return real_read(fd, out, room); });
+}
+
 }  // namespace
 }  // namespace deja::preload
 
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
-  const FileCall counted;
-  FdObject* object = Tracked(fd);
-  if (object == nullptr) return real_read(fd, buffer, size);
-  if (IsFile(*object)) return ReadFile(*object, deja::api::LibcApi::kread, fd, buffer, size);
-  return ReadOne(*object, deja::api::LibcApi::kread, fd, buffer, size, -1,
-                 [fd](void* out, size_t room) { return real_read(fd, out, room); });
+  FileCall counted;
+  return counted.Make([=] { return ReadWhereItStands(fd, buffer, size); });
 }
 
 DEJA_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
-  const FileCall counted;
-  FdObject* object = size <= room ? Tracked(fd) : nullptr;
-  if (object == nullptr) return real_read_chk(fd, buffer, size, room);
-  if (IsFile(*object)) return ReadFile(*object, deja::api::LibcApi::kread, fd, buffer, size);
-  return ReadOne(*object, deja::api::LibcApi::kread, fd, buffer, size, -1,
-                 [fd](void* out, size_t n) { return real_read(fd, out, n); });
+  if (size > room) return real_read_chk(fd, buffer, size, room);  // which ends the process
+  return read(fd, buffer, size);
 }
 
 DEJA_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {

@@ -126,13 +126,15 @@ int64_t ProgramClockNs() {
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT ssize_t write(int fd, const void* data, size_t size) {
-  const FileCall counted;
-  FdObject* object = Tracked(fd);
-  if (object == nullptr) return real_write(fd, data, size);
-  const iovec piece = PieceOf(data, size);
-  return Send(
-      *object, {deja::api::LibcApi::kwrite, fd}, {&piece, 1},
-      [fd](const iovec* p, size_t, int) { return real_write(fd, p->iov_base, p->iov_len); });
+  FileCall counted;
+  return counted.Make([=]() -> ssize_t {
+    FdObject* object = Tracked(fd);
+    if (object == nullptr) return real_write(fd, data, size);
+    const iovec piece = PieceOf(data, size);
+    return Send(
+        *object, {deja::api::LibcApi::kwrite, fd}, {&piece, 1},
+        [fd](const iovec* p, size_t, int) { return real_write(fd, p->iov_base, p->iov_len); });
+  });
 }
 
 DEJA_EXPORT ssize_t writev(int fd, const iovec* pieces, int count) {

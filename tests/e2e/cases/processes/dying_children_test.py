@@ -115,10 +115,19 @@ for lives in (0.1, 0.2, 0.3):
     if os.fork() == 0:
         time.sleep(lives)
         os._exit(0)
+readable, writable = os.pipe()
+writer = os.fork()
+while writer == 0:
+    time.sleep(0.02)
+    os.write(writable, b"x")
 while len(deaths) < 3:
     number += 1
-    sum(range(20000))
-    os.write(1, f"line {number}\\n".encode())
+    if READS:
+        os.read(readable, 1)
+    else:
+        sum(range(20000))
+        os.write(1, f"line {number}\\n".encode())
+os.kill(writer, signal.SIGKILL)
 print("deaths at", *deaths)
 """
 
@@ -167,12 +176,18 @@ class DyingChildren(harness.DejaTest):
     def test_a_parent_that_asks_whether_it_has_ended(self):
         self.assertDiesAgain("asked")
 
-    def test_three_whose_signals_wake_the_interpreter(self):
-        run = self.checked(self.record_single(sys.executable, "-c", THREE_DEATHS))
+    def assertDieAgain(self, reads):
+        run = self.checked(self.record_single(sys.executable, "-c", f"READS = {reads}\n{THREE_DEATHS}"))
         self.assertIn("deaths at", run.stdout)
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0))
             self.assertEqual(harness.without_report(again.stdout), run.stdout)
+
+    def test_three_whose_signals_wake_the_interpreter(self):
+        self.assertDieAgain(reads=False)
+
+    def test_three_that_end_while_their_parent_reads(self):
+        self.assertDieAgain(reads=True)
 
     def test_one_that_its_parent_needs_for_long_before_it_kills_it(self):
         run = self.checked(self.record_single(sys.executable, "-c", NEEDS_A_CHILD_LATE))
