@@ -61,7 +61,8 @@ ServedConnections::ServedConnections(Session& session, MayConnect may_connect, v
                     [this](uint32_t c) {
                       return script_.IsFamily(c) && !fifos_.IsLive(script_.Info(c).name);
                     }),
-      by_connection_(session.plan().connections().size()) {
+      by_connection_(session.plan().connections().size()),
+      is_taken_(session.plan().connections().size()) {
   if (session.progress().SetTransfersLeft(script_.left())) OnAllEventsMade(session);
 }
 
@@ -296,8 +297,8 @@ bool ServedConnections::IsAcceptedInRank(const std::string& address) {
 // A listener takes connections in the order in which they were made. So the last one is missing
 // among those that were taken.
 bool ServedConnections::IsNeverTaken(uint32_t connection) const {
-  if (family_order_.IsNeverAnswered(connection)) return true;
-  if (!family_order_.EndsUnanswered(connection)) return false;
+  if (!family_order_.IsNeverAnswered(connection) && !family_order_.EndsUnanswered(connection))
+    return false;
   const ReplayPlan& plan = session_.plan();
   const PlannedConnection& ours = plan.connections()[connection];
   const auto made = std::count_if(plan.connections().begin(), plan.connections().end(),
@@ -345,12 +346,22 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
 
 bool ServedConnections::AreAnswersGiven(uint32_t thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return family_order_.MayGoOn(thread, UINT64_MAX);
+  return family_order_.MayGoOn(thread, UINT64_MAX) && !AreToAccept(thread);
+}
+
+bool ServedConnections::AreToAccept(uint32_t thread) const {
+  const auto& connections = session_.plan().connections();
+  for (uint32_t c = 0; c < connections.size(); ++c)
+    if (connections[c].kind == format::ConnectionKind::kAccepted && script_.IsFamily(c) &&
+        connections[c].thread != thread && !is_taken_[c])
+      return true;
+  return false;
 }
 
 bool ServedConnections::IsFamilyServed() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return family_order_.IsAllReceived() && family_order_.MayGoOn(kNone, UINT64_MAX);
+  return family_order_.IsAllReceived() && family_order_.MayGoOn(kNone, UINT64_MAX) &&
+         !AreToAccept(kNone);
 }
 
 void ServedConnections::StartPacer() {

@@ -60,8 +60,8 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   void FindMissing(std::vector<std::string>& problems) override;
   void StartLate(const LateStart& start) override;
 
-  // Threads other than recorded thread `thread` have answered other processes of the rank wherever
-  // they did in the recording.
+  // Threads other than recorded thread `thread` have answered other processes of the rank, and
+  // taken their connections, wherever they did in the recording.
   [[nodiscard]] bool AreAnswersGiven(uint32_t thread);
   // So have all, and all that other processes of the rank sent in the recording was received.
   [[nodiscard]] bool IsFamilyServed();
@@ -99,6 +99,9 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   // The calling thread has received `received` bytes of a connection to a process of the rank. It
   // goes on when others have answered what they had. `lock` is let go while it waits.
   void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);
+  // Threads other than `thread` are still to take a connection that another process of the rank
+  // makes.
+  [[nodiscard]] bool AreToAccept(uint32_t thread) const;
   void Pace();
   void StartPacer();
 
@@ -114,6 +117,7 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   std::map<std::string, uint32_t> numbers_;
   std::map<std::string, bool> accepted_in_rank_;
   std::vector<ServedSocket*> by_connection_;
+  std::vector<bool> is_taken_;  // by connection: accepted
   std::vector<ServedSocket*> listeners_;
   std::atomic<uint64_t> moves_{0};
   std::atomic<bool> abandoned_{false};

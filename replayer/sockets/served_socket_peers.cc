@@ -316,6 +316,7 @@ bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int fla
       }
     }
     script.Take(bound_, 0, true);
+    layer_.is_taken_[planned] = true;
   }
   layer_.Refresh(*this);
   layer_.Refresh();

@@ -28,6 +28,30 @@ print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+TAKES_A_CONNECTION_AND_DIES = """
+import os, socket, sys, tempfile, threading
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(tempfile.mkdtemp() + "/s")
+listener.listen()
+name = listener.getsockname()
+server = os.fork()
+if server == 0:
+    threading.Thread(target=lambda: listener.accept()[0].recv(9), daemon=True).start()
+    sys.stdin.readline()
+    os._exit(7)
+listener.close()
+sum(range(20000000))
+link = socket.socket(socket.AF_UNIX)
+link.connect(name)
+print("connected", flush=True)
+try:
+    print(link.recv(9))
+except OSError as error:
+    print(type(error).__name__)
+print(os.waitstatus_to_exitcode(os.waitpid(server, 0)[1]))
+"""
+
+
 KILLS_WHEN_IT_IS_TOLD = """
 import os, signal, sys
 child = os.fork()
@@ -194,6 +218,19 @@ class DyingChildren(harness.DejaTest):
         self.assertEqual(run.stdout, "b'x'\n-9\n")
         again = self.checked(self.replay(0))
         self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+    def test_one_that_takes_a_connection_and_dies(self):
+        """It exits at once in a replay, where what it reads is there."""
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
+                              TAKES_A_CONNECTION_AND_DIES], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        connected = process.stdout.readline()
+        rest, errors = process.communicate(b"\n", timeout=harness.DEFAULT_TIMEOUT)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn(rest, (b"b''\n7\n", b"ConnectionResetError\n7\n"))
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout).encode(), connected + rest, str(again))
 
     def test_one_that_has_something_to_do_before_its_parent_kills_it(self):
         """The parent would send the signal at once in a replay, where what it reads is there."""
