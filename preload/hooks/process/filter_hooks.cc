@@ -81,8 +81,10 @@ bool IsStrictBehindHiddenFilter(int option, unsigned long mode) {
 }  // namespace
 
 void BeforePrctl(long option, long mode, const void* filter) {
-  bool for_all = false;
   if (option != PR_SET_SECCOMP) return;
+  // A thread in the strict mode can end only itself, and the process ends with its last thread's
+  // code. So no other thread of Deja's may be there then.
+  bool for_all = mode == SECCOMP_MODE_STRICT;
   if (mode == SECCOMP_MODE_STRICT) Before("all but read, write and exit", for_all);
   if (mode == SECCOMP_MODE_FILTER) BeforeFilter(filter, for_all);
 }
