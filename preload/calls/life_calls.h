@@ -40,7 +40,8 @@ class LifeCalls {
   }
   // The program is about to install a seccomp filter that refuses `call`, one that Deja makes on
   // the program's threads. This is the engine's last call. `for_all`: the filter is for all
-  // threads; the engine may make it one for the calling thread alone, or ends its own.
+  // threads, or the process will end with its last thread's code (the strict mode). The engine may
+  // make it one for the calling thread alone, or ends its own.
   virtual void OnFilter(const char* call, bool& for_all) { (void)call, (void)for_all; }
   // The process is behind a filter that the program does not know of (a replay's fence).
   [[nodiscard]] virtual bool HasHiddenFilter() const { return false; }
