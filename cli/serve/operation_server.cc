@@ -36,13 +36,20 @@ nlohmann::json RecordedSignature(const RecordedOperation& operation) {
   return signature;
 }
 
+// What is no integer stays as it was sent: it differs from everything that was recorded. The
+// library would convert it, and for numbers beyond the type's range that is undefined.
+nlohmann::json LiveValue(Role role, const nlohmann::json& words, const char* name) {
+  const auto it = words.find(name);
+  if (it == words.end()) return NamedValue(role, 0);
+  if (!it->is_number_integer() && !it->is_boolean()) return *it;
+  return NamedValue(role, static_cast<uint64_t>(it->get<int64_t>()));
+}
+
 nlohmann::json LiveSignature(const api::ApiInfo& info, const nlohmann::json& words) {
   nlohmann::json signature = {{"operation", info.name}};
   for (uint32_t i = 0; i < info.param_count; ++i) {
     const api::ParamInfo& param = info.params[i];
-    if (IsCompared(param.role))
-      signature[param.name] =
-          NamedValue(param.role, static_cast<uint64_t>(words.value(param.name, int64_t{0})));
+    if (IsCompared(param.role)) signature[param.name] = LiveValue(param.role, words, param.name);
   }
   return signature;
 }
@@ -122,10 +129,11 @@ ServedAnswer OperationServer::AnswerStore(const nlohmann::json& words) {
 
 ServedAnswer OperationServer::AnswerOperation(const nlohmann::json& words,
                                               std::span<const std::byte> input) {
-  const auto number = words.at("group").get<size_t>();
+  const nlohmann::json& asked = words.at("group");
   const api::ApiInfo* info = api::FindC10d(words.at("operation").get<std::string>());
-  if (info == nullptr || number >= recorded_.groups().size())
+  if (info == nullptr || !asked.is_number_unsigned() || asked >= recorded_.groups().size())
     return Refusal("there is no such operation or group");
+  const auto number = asked.get<size_t>();
   const RecordedGroup& group = recorded_.groups()[number];
   const uint64_t now = served_[number] + 1;
   ServedAnswer answer{{{"number", now}}, {}};

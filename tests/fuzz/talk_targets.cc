@@ -58,9 +58,11 @@ void RunServe(std::span<const std::byte> bytes) {
 
 std::vector<std::vector<std::byte>> ServeSeeds() {
   return {BytesOfText("{\"group\": 0, \"operation\": \"c10d_allreduce\", \"dtype\": 7, "
-                      "\"input_count\": 2, \"output_count\": 2, \"reduction\": 0, \"bytes\": 8}\n"
+                      "\"input_count\": 2, \"output_count\": 2, \"op\": 0, \"bytes\": 8}\n"
                       "{\"store\": \"c10d_store_get\", \"key\": \"ranks\"}\n"),
-          BytesOfText("{\"group\": -1, \"operation\": 7}\n{\"store\": null}\n[1]\n{}\n")};
+          BytesOfText("{\"group\": -1, \"operation\": 7}\n{\"store\": null}\n[1]\n{}\n"),
+          BytesOfText("{\"group\": -1e25, \"operation\": \"c10d_allreduce\"}\n"
+                      "{\"group\": 0, \"operation\": \"c10d_allreduce\", \"dtype\": 1e300}\n")};
 }
 
 // ---- Small files that other processes leave.
