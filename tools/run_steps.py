@@ -29,6 +29,7 @@ JOBS = int(os.environ.get("DEJA_JOBS") or os.cpu_count())
 WAITING_LABELS = ("e2e", "torch")
 # What runs for a time, and not until it is done, has a processor of its own.
 TIMED_LABELS = ("fuzz",)
+FUZZERS = "fuzz/fuzz_"  # how their tests' names begin
 TICK_S = 60
 
 
@@ -113,7 +114,8 @@ class Run:
 
     def tests(self, preset, labels, env=None):
         """The tests of these labels. Those that fail run again, alone: what then passes is named as unstable, a bug
-        that is not of the change that is tested."""
+        that is not of the change that is tested. A fuzzer does not run again: it draws other inputs, and what it
+        has found stays a bug."""
         step = step_of(preset, labels)
         if f"{preset}: build" in self.failed:
             self.fail(step, "not run: the build failed")
@@ -132,21 +134,22 @@ class Run:
         self.reports.append((preset, report))
         cases = test_report.read(report)
         broken = [case for case in cases if case.failed]
-        if broken:
-            for case in broken:
-                print(f"failed: {preset}: {case.name}; it runs again, alone", flush=True)
+        repeatable = [case for case in broken if not case.name.startswith(FUZZERS)]
+        for case in broken:
+            print(f"failed: {preset}: {case.name}{'; it runs again, alone' if case in repeatable else ''}", flush=True)
+        self.shown += [(step, test_report.story(case)) for case in broken]
+        if repeatable:
             again = folder_of(preset) / f"tests-{name}-again.xml"
             again.unlink(missing_ok=True)
-            names = "|".join(f"^{re.escape(case.name)}$" for case in broken)
+            names = "|".join(f"^{re.escape(case.name)}$" for case in repeatable)
             self.command(step, ["ctest", "--test-dir", folder_of(preset), "-R", names, "-j", "1", "--output-on-failure",
                                 "--output-junit", again], env, append=True)
             second = {case.name: case for case in test_report.read(again)} if again.exists() else {}
-            self.shown += [(step, test_report.story(case)) for case in broken]
-            passed = [c.name for c in broken if c.name in second and not second[c.name].failed]
+            passed = [c.name for c in repeatable if c.name in second and not second[c.name].failed]
             self.unstable += [f"{preset}: {name}" for name in passed]
             cases = [second.get(case.name, case) if case.failed else case for case in cases]
-            if any(case.failed for case in cases):
-                self.fail(step)
+        if any(case.failed for case in cases):
+            self.fail(step)
         self.counts[step] = test_report.counts(cases)
         for line in test_report.skips(cases):
             print(f"skipped: {preset}: {line}", flush=True)

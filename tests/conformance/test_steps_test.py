@@ -1,11 +1,13 @@
 """The tools that run the tests: what a report says is counted right, and the budget of processor time holds."""
 import contextlib
 import io
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -27,6 +29,21 @@ TABLE = """| step | budget, s | tests |
 
 | `dev: e2e` | 5 | another table |
 """
+
+
+class FailsOnce(run_steps.Run):
+    """A run of tests that fail, and pass when they are asked for by name."""
+
+    def __init__(self, names):
+        super().__init__([])
+        self.names = names
+
+    def command(self, step, argv, env=None, append=False):
+        wanted = str(argv[argv.index("-R") + 1]) if "-R" in argv else ""
+        cases = "".join(f'<testcase name="{name}" time="1" status="{"run" if wanted else "fail"}">'
+                        f'{"" if wanted else "<failure/>"}</testcase>' for name in self.names if re.search(wanted, name))
+        Path(argv[argv.index("--output-junit") + 1]).write_text(f"<testsuite>{cases}</testsuite>", encoding="utf-8")
+        return run_steps.Ran(8, 1.0, 1.0), self.names
 
 
 class TestSteps(unittest.TestCase):
@@ -81,6 +98,19 @@ class TestSteps(unittest.TestCase):
             run.fail("dev: unit", "expected 3, got 4")
         self.assertEqual(said.getvalue(), "FAILED: dev: unit\n")
         self.assertEqual(run.shown, [("dev: unit", "expected 3, got 4")])
+
+    def test_what_a_fuzzer_found_stays_found(self):
+        """Its next run draws other inputs. What passes alone is unstable, and does not fail the run."""
+        failures = [["fuzz/fuzz_serve"], ["unit/A.fails"], ["unit/A.fails", "fuzz/fuzz_serve"]]
+        for names, unstable, failed in zip(failures, ([], ["dev: unit/A.fails"], ["dev: unit/A.fails"]),
+                                           (["dev: fuzz"], [], ["dev: fuzz"])):
+            with self.subTest(names), mock.patch.object(run_steps, "folder_of", lambda _: self.report.parent), \
+                    mock.patch.object(test_report, "over_budget", lambda *_: None), \
+                    contextlib.redirect_stdout(io.StringIO()):
+                run = FailsOnce(names)
+                run.tests("dev", ("fuzz",))
+                self.assertEqual((run.unstable, run.failed), (unstable, failed))
+                self.assertEqual(len(run.shown), len(names))
 
     def test_all_has_what_a_push_has_and_nightly_what_all_has(self):
         names = {kind: [name for name, _ in run_steps.steps_of(kind)] for kind in ("quick", "push", "all", "nightly")}
