@@ -65,8 +65,7 @@ TEST_F(OperationServerTest, AGroupIsAWholeNumber) {
 TEST_F(OperationServerTest, AnArgumentThatIsNoWholeNumberDiffersFromTheRecordedOne) {
   for (const char* op : {"-1e300", "0.5", "null", "\"0\""}) {
     const json words =
-        Answer(std::string(R"({"group": 0, "operation": "c10d_allreduce", "op": )") + op +
-               "}");
+        Answer(std::string(R"({"group": 0, "operation": "c10d_allreduce", "op": )") + op + "}");
     ASSERT_TRUE(words.contains("divergence")) << words;
     EXPECT_EQ(words["divergence"]["kind"], "signature");
     EXPECT_EQ(words["divergence"]["live"]["op"], json::parse(op));
