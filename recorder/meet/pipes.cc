@@ -1,6 +1,6 @@
 // Pipes and socketpairs between processes of the rank. Recorded are what readers got where several
-// threads write or read, which writers there were beside the first one, and reads that found
-// nothing.
+// threads write or read, which writers there were beside the first one, reads that found nothing,
+// and the sizes of those that got less than they asked for.
 //
 // No lock is held across a call: a write is not counted at all. Its place is where a reader found
 // its bytes, so a replay lets writers go by what they write.
@@ -14,6 +14,7 @@
 
 #include "api/libc_table.h"
 #include "format/tail/job_memory.h"
+#include "preload/calls/connections.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/meet/shared_semaphores.h"
 #include "preload/process/guard.h"
@@ -40,14 +41,19 @@ bool IsFirst(std::atomic<uint32_t>& who, uint32_t self) {
 // Position, size, the reader and, if there are not too many, the bytes.
 class PipeRead {
  public:
-  // `flags`: 1, several threads read there; 2, this is the first that did.
+  enum Flags : uint32_t {
+    kSeveralReaders = 1,
+    kFirstReader = 2,  // the calling thread is
+    kAlone = 4,        // and there is no other one, nor a second writer. Without the bytes
+  };
+
   PipeRead(uint64_t position, uint32_t flags, const Transfer& transfer) {
     const auto size = static_cast<uint32_t>(transfer.result);
     std::memcpy(data_, &position, sizeof position);
     std::memcpy(data_ + sizeof position, &size, sizeof size);
     std::memcpy(data_ + sizeof position + sizeof size, &flags, sizeof flags);
     size_ = sizeof position + sizeof size + sizeof flags;
-    if (size > kMostBytes) return;
+    if ((flags & kAlone) != 0 || size > kMostBytes) return;
     size_t left = size;
     for (const iovec& piece : transfer.pieces) {
       const size_t part = std::min(left, piece.iov_len);
@@ -63,6 +69,14 @@ class PipeRead {
   char data_[sizeof(uint64_t) + 2 * sizeof(uint32_t) + kMostBytes];
   size_t size_ = 0;
 };
+
+// How much the only reader gets of the only writer: less than it asked for is what was there. When
+// the end came matters to one that does not wait for it.
+bool DependsOnTime(const Transfer& transfer) {
+  if (transfer.result == 0) return (fcntl(transfer.fd, F_GETFL) & O_NONBLOCK) != 0;
+  return transfer.message == nullptr &&
+         static_cast<size_t>(transfer.result) < preload::SizeOf(transfer.pieces);
+}
 
 }  // namespace
 
@@ -95,11 +109,11 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   const ErrnoKeeper keep;
   const bool first = guarded || IsFirst(slot->reader, pipes_.load()->OwnToken());
   if (!first) slot->several.fetch_or(PipeSlot::kReaders);
-  if (transfer.result >= 0 && first && slot->several.load() == 0) {
+  bool alone = transfer.result >= 0 && first && slot->several.load() == 0;
+  if (alone) {
     slot->alone.fetch_add(static_cast<uint64_t>(transfer.result));
-    // When the end came matters to a reader that does not wait for it.
-    const bool waits = transfer.result > 0 || (fcntl(transfer.fd, F_GETFL) & O_NONBLOCK) == 0;
-    if (waits && slot->several.load() == 0) return;
+    alone = slot->several.load() == 0;
+    if (alone && !DependsOnTime(transfer)) return;
   }
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
@@ -112,9 +126,12 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
     rec->writer.Write(input);
   } else {
     const bool is_shared = (slot->several.load() & PipeSlot::kReaders) != 0;
-    const PipeRead read(first ? before : slot->alone.load(), (is_shared ? 1 : 0) | (first ? 2 : 0),
+    alone = alone && transfer.result > 0;
+    const PipeRead read(first ? before : slot->alone.load(),
+                        (is_shared ? PipeRead::kSeveralReaders : 0U) |
+                            (first ? PipeRead::kFirstReader : 0U) | (alone ? PipeRead::kAlone : 0U),
                         transfer);
-    input.result = transfer.result > 0 ? slot->reads.fetch_add(1) : -1;
+    input.result = transfer.result > 0 && !alone ? slot->reads.fetch_add(1) : -1;
     input.data = read.view();
     rec->writer.Write(input);
   }

@@ -85,6 +85,7 @@ RecordedPipeRead::RecordedPipeRead(std::string_view data) {
   }
   several_readers = (flags & 1) != 0;
   is_first_reader = (flags & 2) != 0;
+  is_alone = (flags & 4) != 0;
   if (data.size() == size) bytes = data;
 }
 
@@ -127,7 +128,7 @@ void AnnouncePipes(const Session& session) {
         const RecordedInput& input = plan.inputs()[at];
         if (input.error != 0) continue;
         const RecordedPipeRead read(plan.Bytes(input.data));
-        if (read.size == 0) continue;
+        if (read.size == 0 || read.is_alone) continue;
         OnePipe& pipe = pipes[it->first.second];
         if (pipe.reads.empty()) pipe.begin = read.position;
         pipe.reads.emplace(static_cast<uint64_t>(input.result), read);

@@ -24,7 +24,8 @@ struct RecordedPipeRead {
   uint32_t size = 0;      // 0: the end
   bool several_readers = false;
   bool is_first_reader = false;
-  std::string_view bytes;  // empty if there were too many
+  bool is_alone = false;   // the only reader, and there was one writer: it got what was there
+  std::string_view bytes;  // empty if there were too many, or the reader was alone
 };
 
 // What the pipe of the FIFO of this name is called.

@@ -112,6 +112,29 @@ class PipeReader {
     transfer_.result = static_cast<ssize_t>(done);
   }
 
+  // As many bytes as the recorded read got, at most `size`: it asked for no more, or those were
+  // there. Its only writer will write them, however long that takes. The call waits as the program
+  // means it to; a signal ends it or does not.
+  void ReadAlone(size_t size) {
+    std::string live(std::min(size, preload::SizeOf(transfer_.pieces)), '\0');
+    size_t done = 0;
+    while (done < live.size()) {
+      const ssize_t n = Part(transfer_, live.data() + done, live.size() - done);
+      if (n == 0) break;  // the end; the recorded run had more
+      if (n > 0) {
+        done += static_cast<size_t>(n);
+      } else if (errno == EAGAIN) {
+        pollfd asked{transfer_.fd, POLLIN, 0};
+        syscall(SYS_poll, &asked, 1, -1);
+      } else if (errno != EINTR || done == 0) {
+        return EndTransfer(transfer_, -1, errno);
+      }
+    }
+    CountAlone(pipe_, done);
+    Scatter(std::string_view(live).substr(0, done), transfer_);
+    transfer_.result = static_cast<ssize_t>(done);
+  }
+
   // The first reader has read what it read alone. False: the call is over, errno says why.
   bool AwaitFirstReader(uint64_t bytes) {
     while (pipe_.in()->alone.load() < bytes && still_.ns() < kAloneNs) {
@@ -298,12 +321,10 @@ namespace {
 
 // Several threads have written or read there, and this one's reads are recorded.
 bool HasRecordedReads(Session& session, const ThreadState& thread, uint64_t key) {
-  if (!MadeMeetings(session, thread, LibcApi::kpipe, key)) return false;
-  const ReplayPlan& plan = session.plan();
-  const auto& all = plan.threads()[thread.recorded].by_key;
-  const auto& made = all.at({static_cast<uint32_t>(LibcApi::kpipe), key});
+  const auto made = MeetingsOf(session, thread, LibcApi::kpipe, key);
   return std::any_of(made.begin(), made.end(), [&](uint32_t at) {
-    return plan.inputs()[at].result >= 0 && plan.inputs()[at].error == 0;
+    const RecordedInput& read = session.plan().inputs()[at];
+    return read.result >= 0 && read.error == 0;
   });
 }
 
@@ -315,27 +336,33 @@ void ServePipeRead(Session& session, ThreadState& thread, OwnPipe& pipe, Transfe
   const bool keeps = slot != nullptr && !is_look && KeepsOrder(session);
   const uint64_t key = slot == nullptr ? 0 : slot->key.load();
   const RecordedInput* next = keeps ? NextMeeting(session, thread, LibcApi::kpipe, key) : nullptr;
+  const RecordedPipeRead read(next == nullptr ? std::string_view{}
+                                              : session.plan().Bytes(next->data));
   if (next == nullptr || transfer.message != nullptr) {
     PipeReader reader(session, thread, pipe, transfer);
     if (keeps && next == nullptr && HasRecordedReads(session, thread, key))
       return reader.ReadOnceMore();
     transfer.Real();
     if (transfer.result > 0 && !is_look) CountAlone(pipe, static_cast<size_t>(transfer.result));
-    if (next != nullptr && next->error == 0) ConsumeMeeting(session, thread, LibcApi::kpipe, key);
+    if (next != nullptr && next->error == 0 && !read.is_alone)
+      ConsumeMeeting(session, thread, LibcApi::kpipe, key);
     return;
   }
   const uint64_t taken = pipe.taken.load();
-  const RecordedPipeRead read(session.plan().Bytes(next->data));
   PipeReader reader(session, thread, pipe, transfer);
   const bool is_first = next->error != 0 || read.is_first_reader;
   if (!is_first && !reader.AwaitFirstReader(read.position)) return;
   const uint64_t begin = next->error != 0 ? static_cast<uint64_t>(next->result) : read.position;
-  if (is_first && begin > taken) return reader.ReadAtMost(begin - taken);
+  if (is_first && begin > taken)
+    return read.is_alone ? reader.ReadAlone(begin - taken) : reader.ReadAtMost(begin - taken);
   if (next->error != 0) {
     ConsumeMeeting(session, thread, LibcApi::kpipe, key);
     return EndTransfer(transfer, -1, next->error);
   }
-  reader.ReadAsRecorded(read);
+  if (read.is_alone)
+    reader.ReadAlone(read.size);
+  else
+    reader.ReadAsRecorded(read);
   if (transfer.result >= 0) ConsumeMeeting(session, thread, LibcApi::kpipe, key);
 }
 

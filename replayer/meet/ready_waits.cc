@@ -15,6 +15,7 @@
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
 #include "replayer/meet/meetings.h"
+#include "replayer/meet/pipe_order.h"
 #include "replayer/meet/recorded_meetings.h"
 #include "replayer/meet/stillness.h"
 
@@ -99,6 +100,14 @@ void FindNothing(PollCall& call) {
   call.result = 0;
 }
 
+// No other thread reads or writes there as this one does, and it never asked in vain.
+bool ReadsAlone(Session& session, const ThreadState& thread, uint64_t key) {
+  const auto made = MeetingsOf(session, thread, LibcApi::kpipe, key);
+  if (made.empty()) return true;
+  const RecordedInput& last = session.plan().inputs()[made.back()];
+  return RecordedPipeRead(session.plan().Bytes(last.data)).is_alone;
+}
+
 enum class Outcome { kReady, kNothing, kError };
 
 // `is_look`: the program looks at one pipe, that this thread alone reads, and will read what it
@@ -168,7 +177,7 @@ void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
   }
   const FoundReady ready(call, next->result, session.plan().Bytes(next->data));
   const bool is_look = call.timeout_ms == 0 && key != 0 && call.descriptors[0].events == POLLIN &&
-                       !MadeMeetings(session, thread, LibcApi::kpipe, key);
+                       ReadsAlone(session, thread, key);
   const Outcome outcome = AwaitReady(session, thread, call, ready, is_look);
   if (outcome == Outcome::kError) return;
   if (outcome == Outcome::kNothing) return FindNothing(call);

@@ -12,18 +12,23 @@ bool KeepsOrder(const Session& session) {
   return !session.options().is_late;
 }
 
-const RecordedInput* NextMeeting(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
-  if (thread.recorded == kNone) return nullptr;
+std::span<const uint32_t> MeetingsOf(Session& session, const ThreadState& thread, LibcApi api,
+                                     uint64_t key) {
+  if (thread.recorded == kNone) return {};
   const auto& by_key = session.plan().threads()[thread.recorded].by_key;
   const auto it = by_key.find({static_cast<uint32_t>(api), key});
-  if (it == by_key.end()) return nullptr;
-  const uint32_t next = thread.next_by_key[it->first];
-  return next < it->second.size() ? &session.plan().inputs()[it->second[next]] : nullptr;
+  return it == by_key.end() ? std::span<const uint32_t>{} : it->second;
+}
+
+const RecordedInput* NextMeeting(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
+  const std::span<const uint32_t> made = MeetingsOf(session, thread, api, key);
+  if (made.empty()) return nullptr;
+  const uint32_t next = thread.next_by_key[{static_cast<uint32_t>(api), key}];
+  return next < made.size() ? &session.plan().inputs()[made[next]] : nullptr;
 }
 
 bool MadeMeetings(Session& session, const ThreadState& thread, LibcApi api, uint64_t key) {
-  return thread.recorded != kNone && session.plan().threads()[thread.recorded].by_key.count(
-                                         {static_cast<uint32_t>(api), key}) != 0;
+  return !MeetingsOf(session, thread, api, key).empty();
 }
 
 void ConsumeMeeting(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {

@@ -5,6 +5,7 @@
 #define DEJA_REPLAYER_MEET_RECORDED_MEETINGS_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "api/libc_table.h"
@@ -20,7 +21,10 @@ bool KeepsOrder(const Session& session);
 // The thread's next meeting of this kind; null: it has made all that it made.
 const RecordedInput* NextMeeting(Session& session, ThreadState& thread, api::LibcApi api,
                                  uint64_t key);
-// The recorded thread made any of this kind.
+// All that the recorded thread made of this kind: places in the plan's inputs.
+std::span<const uint32_t> MeetingsOf(Session& session, const ThreadState& thread, api::LibcApi api,
+                                     uint64_t key);
+// It made any.
 bool MadeMeetings(Session& session, const ThreadState& thread, api::LibcApi api, uint64_t key);
 // It has made that one.
 void ConsumeMeeting(Session& session, ThreadState& thread, api::LibcApi api, uint64_t key);

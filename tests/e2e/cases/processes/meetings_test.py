@@ -8,7 +8,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
-PROGRAM = Path(__file__).resolve().parents[2] / "apps" / "python" / "meetings.py"
+APPS = Path(__file__).resolve().parents[2] / "apps" / "python"
+PROGRAM = APPS / "meetings.py"
 
 
 class MeetingsCase(harness.DejaTest):
@@ -92,6 +93,22 @@ class Meetings(MeetingsCase):
 
     def test_waits_for_several_pipes(self):
         self.assertMeetAgain("pipes")
+
+
+class Pieces(MeetingsCase):
+    """How much a read gets of what a command writes depends on when it comes."""
+
+    def assertPiecesAgain(self, way):
+        self.assertRunsAgain(sys.executable, APPS / "pieces.py", way)
+
+    def test_reads_that_wait(self):
+        self.assertPiecesAgain("reads")
+
+    def test_reads_that_do_not_wait(self):
+        self.assertPiecesAgain("looks")
+
+    def test_commands_that_asyncio_starts(self):
+        self.assertPiecesAgain("asyncio")
 
 
 class MeetingsInC(MeetingsCase):
