@@ -131,7 +131,8 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
                         (is_shared ? PipeRead::kSeveralReaders : 0U) |
                             (first ? PipeRead::kFirstReader : 0U) | (alone ? PipeRead::kAlone : 0U),
                         transfer);
-    input.result = transfer.result > 0 && !alone ? slot->reads.fetch_add(1) : -1;
+    const bool is_numbered = transfer.result > 0 && !alone;
+    input.result = is_numbered ? int64_t{slot->reads.fetch_add(1)} : -1;
     input.data = read.view();
     rec->writer.Write(input);
   }

@@ -103,6 +103,9 @@ class Pieces(MeetingsCase):
 
     def test_reads_that_wait(self):
         self.assertPiecesAgain("reads")
+        # They have no number among those of several readers, nor their bytes.
+        for read in self.show_json("--rank", "0", "--call", "pipe"):
+            self.assertEqual((read["result"], len(read["data"])), (-1, 32), read)
 
     def test_reads_that_do_not_wait(self):
         self.assertPiecesAgain("looks")
