@@ -1,6 +1,6 @@
-// Pipes and socketpairs between processes of the rank. Recorded are what readers got where several
-// threads write or read, which writers there were beside the first one, reads that found nothing,
-// and the sizes of those that got less than they asked for.
+// Pipes and socketpairs between processes of the rank. Where several threads write or read, what
+// readers got is recorded, and which writers there were beside the first one. Reads that found
+// nothing are recorded, too, and the sizes of those that got less than they asked for.
 //
 // No lock is held across a call: a write is not counted at all. Its place is where a reader found
 // its bytes, so a replay lets writers go by what they write.
