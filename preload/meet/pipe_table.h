@@ -1,9 +1,9 @@
 // PipeTable: what the processes of a rank know together about pipes and socketpairs of their own.
 // It also has what robust mutexes have no room for (robust_mutexes.h).
 //
-// A pipe is found by its inode, however a process got it. The table notes the writers and readers,
-// so that a pipe with one of each costs a comparison. A replay puts the turns of several writers
-// there.
+// A pipe is found by its inode, however a process got it. The table notes the writers and readers:
+// a message that one thread writes and one reads whole costs a comparison. A replay puts the turns
+// of several writers there.
 //
 // Plain words in a file that all processes map (format/tail/job_memory.h). The oldest entries give
 // way to new ones: a pipe that is found no more is like one without an entry. Any thread, any
