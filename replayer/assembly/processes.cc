@@ -96,19 +96,22 @@ namespace {
 
 constexpr uint64_t kSignalPatienceNs = 2'000 * Stillness::kMs;
 
-// Pauses of a wait for another process. Not short after a while: what several waits take together
-// looks like something that moves.
-class Pauses {
- public:
-  void Next() {
-    const timespec span = SpanOf(ns_);
-    syscall(SYS_nanosleep, &span, nullptr);
-    ns_ = std::min(2 * ns_, Stillness::kTickNs);
+// What a process does after its last recorded event is not counted, such as a piece of output. It
+// gets until all its threads wait, or some processor time: it may have been stopped at work.
+void AwaitIdle(int pid) {
+  constexpr uint64_t kMostUsedNs = 50 * Stillness::kMs;
+  constexpr uint64_t kMostNs = 10'000 * Stillness::kMs;  // of a machine under load
+  constexpr timespec kPause{0, 2'000'000};
+  const uint64_t begun = MonotonicNs();
+  const uint64_t used_before = TimeUsedBy(pid);
+  uint64_t last = used_before;
+  while (last - used_before < kMostUsedNs && MonotonicNs() - begun < kMostNs) {
+    syscall(SYS_nanosleep, &kPause, nullptr);
+    const uint64_t used = TimeUsedBy(pid);
+    if (used == last && !IsAThreadBusy(pid)) return;
+    last = used;
   }
-
- private:
-  uint64_t ns_ = Stillness::kMs;
-};
+}
 
 }  // namespace
 
@@ -134,7 +137,6 @@ void ReplayerEngine::OnAllMade() {
 
 void ReplayerEngine::AwaitAllMade(int pid) const {
   const auto is_done = [&] { return HasMadeAll(scratch, pid) || syscall(SYS_kill, pid, 0) != 0; };
-  if (is_done()) return;
   const bool is_patient = IsInDebugger() && IsChildChosen();  // the user is in that child
   // A program that loads no library says nothing.
   const auto is_known = [&] { return HasAnnouncedMeetings(scratch, pid); };
@@ -148,6 +150,7 @@ void ReplayerEngine::AwaitAllMade(int pid) const {
     if (gives_up && !is_patient) break;
     pauses.Next();
   }
+  if (HasMadeAll(scratch, pid)) AwaitIdle(pid);
   apart.End();
 }
 

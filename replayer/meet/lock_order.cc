@@ -226,11 +226,9 @@ void LockOrder::BeginOnce(ThreadState& thread, LockCall& call) {
 
 void LockOrder::AwaitRoutine(LockCall& call) {
   Stillness still(session_);
-  // Shorter pauses for long would count as something that moves.
-  uint64_t pause = Stillness::kMs / 10;
+  Pauses pauses(Stillness::kMs / 10);
   while (!HasRun(call.lock) && !gave_up_.load(std::memory_order_relaxed)) {
-    SleepFor(pause);
-    pause = std::min(2 * pause, Stillness::kTickNs);
+    pauses.Next();
     if (still.IsTimeToLook() && still.ns() >= Stillness::kLeftNs && !OneSleeps(true)) break;
   }
   call.real(call);

@@ -132,14 +132,18 @@ MeetingOwner OwnerOfMeeting(const std::string& scratch, uint64_t key, uint32_t n
   return owner;
 }
 
+uint64_t TimeUsedBy(int pid) {
+  // The kernel's number for the processor time of a process.
+  const auto clock = static_cast<clockid_t>((~static_cast<unsigned>(pid) << 3) | 2);
+  timespec used{};
+  if (syscall(SYS_clock_gettime, clock, &used) != 0) return 0;
+  return static_cast<uint64_t>(used.tv_sec) * 1000000000 + static_cast<uint64_t>(used.tv_nsec);
+}
+
 uint64_t TimeUsedByAll(const std::string& scratch) {
   uint64_t ns = 0;
   ForEachFile(scratch, [&](int pid, int) {
-    // The kernel's number for the processor time of a process.
-    const auto clock = static_cast<clockid_t>((~static_cast<unsigned>(pid) << 3) | 2);
-    timespec used{};
-    if (syscall(SYS_clock_gettime, clock, &used) == 0)
-      ns += static_cast<uint64_t>(used.tv_sec) * 1000000000 + static_cast<uint64_t>(used.tv_nsec);
+    ns += TimeUsedBy(pid);
     return false;
   });
   return ns;

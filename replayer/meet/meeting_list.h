@@ -28,7 +28,9 @@ struct MeetingOwner {
 // scratch folder.
 MeetingOwner OwnerOfMeeting(const std::string& scratch, uint64_t key, uint32_t number);
 
-// Processor time, in ns, of all processes that have announced themselves.
+// Processor time, in ns; 0: there is no such process.
+uint64_t TimeUsedBy(int pid);
+// The same of all processes that have announced themselves.
 uint64_t TimeUsedByAll(const std::string& scratch);
 
 }  // namespace deja::replayer

@@ -11,6 +11,7 @@
 #include "common/os/folder_entries.h"
 #include "common/process/proc_stat.h"
 #include "common/runtime/clock_ns.h"
+#include "common/runtime/raw_syscall.h"
 #include "preload/process/guard.h"
 #include "replayer/core/session.h"
 #include "replayer/forks/chosen_child.h"
@@ -32,19 +33,31 @@ timespec SpanOf(uint64_t ns) {
   return {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
 }
 
-bool IsAnotherThreadBusy() {
+bool IsAThreadBusy(int pid) {
   const preload::Guard guard;
   const auto self = static_cast<int>(syscall(SYS_gettid));
+  char folder[32];
+  snprintf(folder, sizeof folder, "/proc/%d/task", pid);
   bool busy = false;
-  ForEachEntry("/proc/self/task", [&](const char* name, int) {
+  ForEachEntry(folder, [&](const char* name, int) {
     if (std::atoi(name) <= 0 || std::atoi(name) == self) return true;
-    char path[48];
-    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", name);
+    char path[64];
+    snprintf(path, sizeof path, "%s/%.20s/stat", folder, name);
     const char state = ReadProcStat(path).state;
     busy = state == 'R' || state == 'D';
     return !busy;
   });
   return busy;
+}
+
+bool IsAnotherThreadBusy() {
+  return IsAThreadBusy(static_cast<int>(syscall(SYS_getpid)));
+}
+
+void Pauses::Next() {
+  const timespec span = SpanOf(ns_);
+  RawSyscall(SYS_nanosleep, reinterpret_cast<long>(&span), 0);
+  ns_ = std::min(2 * ns_, Stillness::kTickNs);
 }
 
 void Stillness::SetHaste(uint64_t haste) {

@@ -22,7 +22,9 @@ class Session;
 uint64_t MonotonicNs();
 timespec SpanOf(uint64_t ns);
 
-// Another thread of this process runs, or would if it were let.
+// A thread of the process, but for the calling one, runs, or would if it were let.
+bool IsAThreadBusy(int pid);
+// Of this process.
 bool IsAnotherThreadBusy();
 
 class Stillness {
@@ -64,6 +66,17 @@ class Stillness {
   uint64_t used_ = 0;
   uint64_t activity_ = 0;
   bool told_ = false;
+};
+
+// The pauses of a wait. Not short after a while: what several waits take together looks like
+// something that moves.
+class Pauses {
+ public:
+  explicit Pauses(uint64_t first_ns = Stillness::kMs) : ns_(first_ns) {}
+  void Next();
+
+ private:
+  uint64_t ns_;
 };
 
 }  // namespace deja::replayer
