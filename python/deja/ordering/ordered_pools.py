@@ -6,9 +6,13 @@ keeps the pool alive. If it is the last that does, the queue gets its last item 
 
 So a pool's thread looks at a stand-in. It is always there and never keeps the pool alive. A pool that has been shut
 down has told its threads. When it is dropped then, nothing is put into its queue, since either thread may drop it.
+
+The interpreter's end puts an item into the queue of each thread that there is, and waits for these threads. A thread
+leaves their table in the order of a lock, not when its object goes.
 """
 
 import functools
+import threading
 import weakref
 
 
@@ -17,11 +21,31 @@ def install(module):
     pool = module.ThreadPoolExecutor
     pool.__init__ = _with_work(pool.__init__)
     pool.shutdown = _noted(pool.shutdown)
-    module._worker = _without_pool(module._worker)
+    module._threads_queues = _ThreadsQueues(module._global_shutdown_lock)
+    module._worker = _without_pool(module._worker, module._threads_queues)
+
+
+class _ThreadsQueues(weakref.WeakKeyDictionary):
+    """The threads of all pools, with their queues. The lock is the module's, and it holds it where it adds a thread."""
+
+    def __init__(self, lock):
+        super().__init__()
+        self._lock = lock
+
+    def __setitem__(self, thread, queue):
+        super().__setitem__(thread, queue.items if isinstance(queue, _Work) else queue)
+
+    def items(self):
+        with self._lock:
+            return list(super().items())
+
+    def leave(self):
+        with self._lock:
+            self.pop(threading.current_thread(), None)
 
 
 class _Work:
-    """The queue of a pool, as all but its own threads see it."""
+    """The queue of a pool, as the pool sees it."""
 
     def __init__(self, pool):
         self.items = pool._work_queue  # for the pool's threads
@@ -73,13 +97,16 @@ def _noted(shutdown):
     return shut_down
 
 
-def _without_pool(worker):
+def _without_pool(worker, table):
     def work_for_stand_in(reference, *arguments):
         work = next((argument for argument in arguments if isinstance(argument, _Work)), None)
         if work is None:
             return worker(reference, *arguments)
         stand_in = _StandIn(reference, work.idle)
         others = (argument.items if argument is work else argument for argument in arguments)
-        return worker(lambda: stand_in, *others)
+        try:
+            return worker(lambda: stand_in, *others)
+        finally:
+            table.leave()
 
     return work_for_stand_in

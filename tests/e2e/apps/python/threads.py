@@ -184,6 +184,19 @@ def dropped_pools():
     print(results)
 
 
+def pools_at_the_end():
+    """The interpreter ends when pools that are shut down still have a thread, or do not: PAUSE_SECRET, 0 or 0.02."""
+    pause = float(os.environ["PAUSE_SECRET"])
+    for _ in range(4):
+        pool, begin = ThreadPoolExecutor(1), threading.Event()
+        future = pool.submit(begin.wait)
+        future.add_done_callback(lambda _, pool=pool: (pool.shutdown(wait=False), time.sleep(pause)))
+        begin.set()
+        print(future.result())
+        del pool, future
+    time.sleep(0.02 - pause)
+
+
 def _take_in_turn(first_comes):
     """Two threads take a lock, the first one first; if it does not come, it waits for good."""
     lock, log, word = threading.Lock(), [], ctypes.c_int(0)

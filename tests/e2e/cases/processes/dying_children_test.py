@@ -59,6 +59,8 @@ if child == 0:
     for number in range(5):
         sum(range(300000))
         print(number, os.urandom(4).hex(), flush=True)
+    sum(range(1000000))
+    print("ready", flush=True)
     while True:
         signal.pause()
 sys.stdin.readline()
@@ -236,7 +238,7 @@ class DyingChildren(harness.DejaTest):
         """The parent would send the signal at once in a replay, where what it reads is there."""
         process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
                               KILLS_WHEN_IT_IS_TOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        lines = [process.stdout.readline() for _ in range(5)]
+        lines = [process.stdout.readline() for _ in range(6)]
         rest, errors = process.communicate(b"\n", timeout=harness.DEFAULT_TIMEOUT)
         self.assertEqual((process.returncode, rest), (0, b"ended with -15\n"), errors)
         for _ in range(REPLAYS):

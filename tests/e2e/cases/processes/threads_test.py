@@ -104,9 +104,10 @@ class Threads(harness.DejaTest):
         self.assertReplaysAtAnotherPace("fed_queue", "0.01", "0")
 
     def test_pools_that_are_dropped(self):
-        for recorded, replayed in (("0.02", "0"), ("0", "0.02")):
-            with self.subTest(recorded=recorded):
-                self.assertReplaysAtAnotherPace("dropped_pools", recorded, replayed, f"{recorded}.deja")
+        for behaviour in ("dropped_pools", "pools_at_the_end"):
+            for recorded, replayed in (("0.02", "0"), ("0", "0.02")):
+                with self.subTest(behaviour, recorded=recorded):
+                    self.assertReplaysAtAnotherPace(behaviour, recorded, replayed, f"{behaviour}-{recorded}.deja")
 
     def test_pools_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "pools"))
