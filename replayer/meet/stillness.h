@@ -24,7 +24,7 @@ timespec SpanOf(uint64_t ns);
 
 // A thread of the process, but for the calling one, runs, or would if it were let.
 bool IsAThreadBusy(int pid);
-// Of this process.
+// The same for this process.
 bool IsAnotherThreadBusy();
 
 class Stillness {
