@@ -117,8 +117,8 @@ MAY_USE = {
         " preload/hooks preload/hooks/descriptors preload/meet preload/process preload/symbols",
     "preload/hooks/loading":
         "api preload/calls/process_calls.h preload/hooks preload/hooks/clock preload/hooks/cuda"
-        " preload/hooks/curand preload/hooks/mpi preload/hooks/nccl preload/hooks/process preload/process preload/stack"
-        " preload/symbols",
+        " preload/hooks/curand preload/hooks/descriptors preload/hooks/mpi preload/hooks/nccl preload/hooks/process"
+        " preload/process preload/stack preload/symbols",
     "preload/hooks/locks":
         "preload/engine/engine.h preload/calls/input_calls.h preload/calls/life_calls.h preload/calls/lock_calls.h"
         " preload/calls/meeting_calls.h preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",

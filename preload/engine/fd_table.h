@@ -44,7 +44,16 @@ struct Transfer {
 class FdObject {
  public:
   // What kind of thing this is, for those who must know (stdio hooks).
-  enum class Kind : uint8_t { kEntropy, kFile, kOwnFile, kConnection, kCounter, kEpoll, kPipe };
+  enum class Kind : uint8_t {
+    kEntropy,
+    kFile,
+    kOwnFile,
+    kConnection,
+    kCounter,
+    kEpoll,
+    kPipe,
+    kProcess
+  };
   constexpr explicit FdObject(Kind kind, bool answers = false) : kind_(kind), answers_(answers) {}
   [[nodiscard]] Kind kind() const { return kind_; }
 

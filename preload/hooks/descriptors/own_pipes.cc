@@ -46,8 +46,11 @@ PipeTable* TableOfEngine() {
 
 bool IsOwnPipe(int fd) {
   if (fd < 3) return false;
-  if (const FdObject* object = FdTable::Find(fd); object != nullptr)
-    return object->kind() == FdObject::Kind::kCounter || object->kind() == FdObject::Kind::kPipe;
+  if (const FdObject* object = FdTable::Find(fd); object != nullptr) {
+    const FdObject::Kind kind = object->kind();
+    return kind == FdObject::Kind::kCounter || kind == FdObject::Kind::kPipe ||
+           kind == FdObject::Kind::kProcess;
+  }
   const ErrnoKeeper keep;
   const Guard guard;
   const uint64_t inode = InodeOf(fd);

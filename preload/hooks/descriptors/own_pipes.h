@@ -1,5 +1,6 @@
 // Descriptors by which only processes of the rank speak to each other: pipes, FIFOs and socketpairs
-// of the program's own, and eventfds. In a replay all their ends run.
+// of the program's own, and eventfds. Those of processes that it made are like them
+// (own_processes.h). In a replay all their ends run.
 //
 // Any thread; no allocation; errno is kept.
 #ifndef DEJA_PRELOAD_HOOKS_DESCRIPTORS_OWN_PIPES_H_

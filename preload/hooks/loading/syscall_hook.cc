@@ -15,6 +15,7 @@
 
 #include "preload/calls/process_calls.h"
 #include "preload/hooks/clock/deadline.h"
+#include "preload/hooks/descriptors/own_processes.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/filter_hooks.h"
@@ -163,9 +164,13 @@ DEJA_EXPORT long syscall(long number, ...) noexcept {
     case SYS_pidfd_open: {
       Engine* engine = EngineForHook();
       if (engine == nullptr) break;
-      Guard guard;
-      c.a[0] = engine->processes->MapPid(static_cast<int>(c.a[0]));
-      break;
+      {
+        const Guard guard;
+        c.a[0] = engine->processes->MapPid(static_cast<int>(c.a[0]));
+      }
+      const long fd = Forward(c);
+      if (fd >= 0) NoteProcessDescriptor(static_cast<int>(fd), static_cast<int>(c.a[0]));
+      return fd;
     }
     default:
       if (long result = 0; !InsideDeja() && CallOfFiles(c, &result)) return result;

@@ -1,6 +1,6 @@
 """Reads what commands write in pieces, and prints how it came.
 
-usage: pieces.py reads|looks|asyncio
+usage: pieces.py reads|looks|asyncio|asyncio_pidfd
 """
 import asyncio
 import os
@@ -51,7 +51,7 @@ async def listen(who, heard):
     child = await asyncio.create_subprocess_exec(*command(who), stdout=asyncio.subprocess.PIPE)
     while piece := await child.stdout.read(4096):
         heard.append(piece)
-    await child.wait()
+    heard.append(f"{who} ended with {await child.wait()}")
 
 
 async def listen_to_all():
@@ -60,6 +60,17 @@ async def listen_to_all():
     return heard
 
 
+def by_asyncio():
+    return asyncio.run(listen_to_all())
+
+
+def by_asyncio_with_pidfds():
+    """As Python 3.12 and newer do by themselves; before, a thread waits for each command."""
+    if hasattr(asyncio, "set_child_watcher"):
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    return by_asyncio()
+
+
 if __name__ == "__main__":
-    ways = {"reads": reads, "looks": looks, "asyncio": lambda: asyncio.run(listen_to_all())}
+    ways = {"reads": reads, "looks": looks, "asyncio": by_asyncio, "asyncio_pidfd": by_asyncio_with_pidfds}
     print(*ways[sys.argv[1]](), sep="\n")
