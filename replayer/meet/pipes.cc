@@ -387,6 +387,8 @@ void ServePipeWrite(Session& session, ThreadState& thread, OwnPipe& pipe, Transf
     }
   }
   PipeWriter(session, *slot, transfer, is_first).Write();
+  if (transfer.result > 0 && NextMeeting(session, thread, LibcApi::ksocketpair, key) != nullptr)
+    ConsumeMeeting(session, thread, LibcApi::ksocketpair, key);
 }
 
 }  // namespace deja::replayer
