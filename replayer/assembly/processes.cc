@@ -23,6 +23,7 @@
 #include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
 #include "replayer/meet/meeting_list.h"
+#include "replayer/meet/other_threads.h"
 #include "replayer/meet/stillness.h"
 #include "replayer/process/claim.h"
 #include "replayer/process/end_process.h"
@@ -152,6 +153,10 @@ void ReplayerEngine::AwaitAllMade(int pid) const {
   }
   if (HasMadeAll(scratch, pid)) AwaitIdle(pid);
   apart.End();
+}
+
+void ReplayerEngine::AwaitOthersAt(const ThreadState& thread, const MeetingsByThread& met) {
+  AwaitMeetings(*session, thread, met);
 }
 
 void ReplayerEngine::AwaitSignal() {

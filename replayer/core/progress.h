@@ -53,6 +53,9 @@ class Progress {
 
   // Recorded thread `recorded` has met another process as it did in the recording.
   void ConsumeMeeting(uint32_t recorded);
+  [[nodiscard]] uint64_t MeetingsOf(uint32_t recorded) const {
+    return plan_.threads()[recorded].meetings - meetings_of_[recorded].load();
+  }
   // How often threads other than `recorded` are still to do so.
   [[nodiscard]] uint64_t MeetingsLeftBut(uint32_t recorded) const;
 

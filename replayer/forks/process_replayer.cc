@@ -32,7 +32,9 @@ namespace {
 // The recording says where SIGCHLD comes. For a signal's handler.
 std::atomic<bool> g_chooses_signals{false};
 
-constexpr auto kVainLooks = static_cast<uint32_t>(api::LibcApi::kwaitid);  // no event has it
+// No event has these.
+constexpr auto kVainLooks = static_cast<uint32_t>(api::LibcApi::kwaitid);
+constexpr auto kHeardEnds = static_cast<uint32_t>(api::LibcApi::kwait3);
 
 // The process ends as its child does.
 [[noreturn]] void EndAs(pid_t child) {
@@ -326,6 +328,19 @@ void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
   if (is_found) AwaitRecordedEnd(live);
 }
 
+// In which order threads hear of ends is a matter of time. In asyncio, before Python 3.12, a thread
+// waits for each command.
+void ProcessReplayer::AwaitPlaceOfEnd(int pid) {
+  ThreadState& thread = replayer_.session->Thread();
+  if (thread.recorded == kNone || replayer_.session->options().is_late) return;
+  const auto number = static_cast<uint32_t>(pid);
+  const auto& ends = replayer_.session->plan().threads()[thread.recorded].met_at_ends;
+  const auto places = ends.find(number);
+  if (places == ends.end()) return;
+  uint32_t& next = thread.next_by_key[{kHeardEnds, number}];
+  if (next < places->second.size()) AwaitOthersAt(thread, places->second[next++]);
+}
+
 void ProcessReplayer::AfterWait(preload::WaitCall& call) {
   const int live = call.result;
   const int recorded = pids_.Recorded(live);
@@ -335,6 +350,7 @@ void ProcessReplayer::AfterWait(preload::WaitCall& call) {
   if ((call.options & WNOWAIT) == 0) pids_.SetGone(live);
   if (replayer_.session == nullptr) return;
   replayer_.session->progress().CountActivity();
+  if ((call.options & (WNOWAIT | WNOHANG)) == 0) AwaitPlaceOfEnd(recorded);
   const auto status = replayer_.session->plan().StatusOf(static_cast<uint32_t>(recorded));
   if (!status) return;
   // A signal may have come from anywhere; other ends are the child's own.

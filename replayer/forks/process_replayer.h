@@ -48,6 +48,9 @@ class ProcessReplayer : public preload::ProcessCalls {
   // It is about to send child `pid` the signal that ended it: waits until the child has made all
   // events of its recording. Not where nothing moves in the rank for 2 s.
   virtual void AwaitAllMade(int pid) const = 0;
+  // It has heard that a process has ended: waits until the others have made the meetings that they
+  // had made by then (replayer/meet/other_threads.h).
+  virtual void AwaitOthersAt(const ThreadState& thread, const MeetingsByThread& met) = 0;
 
  private:
   void AwaitEnd(int pid, int signal);
@@ -57,6 +60,7 @@ class ProcessReplayer : public preload::ProcessCalls {
   [[nodiscard]] bool IsWaitEnded(ThreadState& thread);
   bool ServeLook(ThreadState& thread, preload::WaitCall& call);
   void EndCompanions();
+  void AwaitPlaceOfEnd(int pid);
 
   Replayer& replayer_;
   std::vector<pid_t> companions_;  // that this process has made

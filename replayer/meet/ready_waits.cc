@@ -15,6 +15,7 @@
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
 #include "replayer/meet/meetings.h"
+#include "replayer/meet/other_threads.h"
 #include "replayer/meet/pipe_order.h"
 #include "replayer/meet/recorded_meetings.h"
 #include "replayer/meet/stillness.h"
@@ -122,6 +123,7 @@ Outcome AwaitReady(Session& session, ThreadState& thread, PollCall& call, const 
   // What another thread of this process does before it writes there, this one is to find done.
   constexpr int kQuietTicks = 2;
   int quiet = 0;
+  Pauses pauses;  // where a look returns at once, since something else is there
   for (;;) {
     call.timeout_ms = static_cast<int>(Stillness::kTickNs / 1'000'000);
     call.Look();
@@ -130,6 +132,7 @@ Outcome AwaitReady(Session& session, ThreadState& thread, PollCall& call, const 
     if (ready.AreSeen()) return Outcome::kReady;
     quiet = IsAnotherThreadBusy() ? 0 : quiet + 1;
     if (!is_look && ready.AreThere() && quiet >= kQuietTicks) return Outcome::kReady;
+    if (call.result > 0) pauses.Next();
     const Guard guard;
     const bool is_time = still.IsTimeToLook();
     if (is_look && still.ns() >= Stillness::kLeftNs) return Outcome::kNothing;
@@ -175,6 +178,9 @@ void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
     errno = EINTR;
     return;
   }
+  const auto index = static_cast<uint32_t>(next - session.plan().inputs().data());
+  if (const MeetingsByThread* met = session.plan().MetAtPoll(index))
+    AwaitMeetings(session, thread, *met);
   const FoundReady ready(call, next->result, session.plan().Bytes(next->data));
   const bool is_look = call.timeout_ms == 0 && key != 0 && call.descriptors[0].events == POLLIN &&
                        ReadsAlone(session, thread, key);

@@ -55,7 +55,10 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
     return;
   }
   const bool is_meeting = kinds_.input(input.api) == api::InputKind::kMeeting;
-  if (is_meeting) ++thread.meetings;
+  if (is_meeting) {
+    ++thread.meetings;
+    met_by_then_.AddMeeting(recorded.thread, recorded, index, event.time_ns);
+  }
   if (is_meeting && recorded.result < 0 && recorded.error == EINTR) thread.was_interrupted = true;
   if (kinds_.input(input.api) == api::InputKind::kEntropy) {
     thread.entropy[input.api].push_back(index);

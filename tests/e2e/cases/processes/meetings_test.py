@@ -113,6 +113,9 @@ class Pieces(MeetingsCase):
     def test_commands_that_asyncio_starts(self):
         self.assertPiecesAgain("asyncio")
 
+    def test_commands_whose_ends_asyncio_polls_for(self):
+        self.assertPiecesAgain("asyncio_pidfd")
+
 
 class MeetingsInC(MeetingsCase):
     def assertMeetAgain(self, what):

@@ -1,0 +1,22 @@
+// A thread that heard of something goes on when the other threads of the process are as far as they
+// were when it did.
+//
+// Any thread, with the guard or without; no errors: what does not come is waited for as long as
+// anything moves.
+#ifndef DEJA_REPLAYER_MEET_OTHER_THREADS_H_
+#define DEJA_REPLAYER_MEET_OTHER_THREADS_H_
+
+#include "replayer/plan/replay_plan.h"
+
+namespace deja::replayer {
+
+class Session;
+struct ThreadState;
+
+// Returns when the others have made that many meetings. Not where nothing moves for a second, or
+// one of them waits for the calling thread's turn at a lock.
+void AwaitMeetings(Session& session, const ThreadState& thread, const MeetingsByThread& met);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_MEET_OTHER_THREADS_H_
