@@ -39,6 +39,7 @@ _ORDERED = {
     "concurrent.futures._base": "deja.ordering.ordered_futures",
     "multiprocessing.queues": "deja.ordering.ordered_feeders",
     "concurrent.futures.thread": "deja.ordering.ordered_pools",
+    "asyncio.selector_events": "deja.ordering.ordered_loops",
 }
 _listeners = {name: [ours] for name, ours in _WATCHED.items()}
 

@@ -1,4 +1,5 @@
 """Threads of Python that meet at locks of their own: who comes first is in the output."""
+import asyncio
 import ctypes
 import multiprocessing
 import os
@@ -195,6 +196,26 @@ def pools_at_the_end():
         print(future.result())
         del pool, future
     time.sleep(0.02 - pause)
+
+
+def loop_of_asyncio():
+    """Threads hand over results between passes of the loop: PAUSE_SECRET, in seconds, says between which."""
+    pause, log = float(os.environ["PAUSE_SECRET"]), []
+
+    async def call(number):
+        await asyncio.get_running_loop().run_in_executor(None, time.sleep, pause * (number % 3))
+        log.append(number)
+
+    async def call_all():
+        calls = [asyncio.ensure_future(call(number)) for number in range(6)]
+        for _ in range(25):
+            log.append("pass")
+            time.sleep(0.002)
+            await asyncio.sleep(0)
+        await asyncio.gather(*calls)
+
+    asyncio.run(call_all())
+    print(*log, sep="\n")
 
 
 def _take_in_turn(first_comes):

@@ -109,6 +109,11 @@ class Threads(harness.DejaTest):
                 with self.subTest(behaviour, recorded=recorded):
                     self.assertReplaysAtAnotherPace(behaviour, recorded, replayed, f"{behaviour}-{recorded}.deja")
 
+    def test_what_threads_hand_to_a_loop_of_asyncio(self):
+        for recorded, replayed in (("0.01", "0"), ("0", "0.01")):
+            with self.subTest(recorded=recorded):
+                self.assertReplaysAtAnotherPace("loop_of_asyncio", recorded, replayed, f"{recorded}.deja")
+
     def test_pools_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "pools"))
 
