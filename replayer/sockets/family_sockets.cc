@@ -157,6 +157,8 @@ int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {
   for (int waited_ms = 0;; waited_ms += 5) {
     const int result =
         real::Connect(fd, reinterpret_cast<const sockaddr*>(address.bytes), address.size);
+    // A signal that the recorded connect did not get. Python would take the socket for connected.
+    if (result < 0 && errno == EINTR) continue;
     const bool early = result < 0 && (errno == ECONNREFUSED || errno == EAGAIN);
     if (!early || waited_ms >= patience_ms) return result;
     if (waited_ms == kTellMs)

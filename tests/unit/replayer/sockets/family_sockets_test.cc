@@ -1,0 +1,71 @@
+#include "replayer/sockets/family_sockets.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include "common/process/proc_stat.h"
+
+namespace deja::replayer {
+namespace {
+
+using preload::SocketAddress;
+
+std::atomic<int> g_signals{0};
+
+class FamilySocketsTest : public testing::Test {
+ protected:
+  FamilySocketsTest() {
+    SocketAddress program;
+    sockaddr unnamed{};
+    unnamed.sa_family = AF_UNIX;
+    program.Set(&unnamed, sizeof unnamed);
+    address_ = FamilyAddress("/scratch/" + std::to_string(getpid()), program);
+    listener_ = socket(AF_UNIX, SOCK_STREAM, 0);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<const sockaddr*>(address_.bytes), address_.size), 0);
+    EXPECT_EQ(listen(listener_, 0), 0);
+  }
+  ~FamilySocketsTest() override { close(listener_); }
+
+  SocketAddress address_;
+  int listener_;
+};
+
+TEST_F(FamilySocketsTest, ASignalDoesNotEndAConnect) {
+  struct sigaction counts {};
+  counts.sa_handler = [](int) { ++g_signals; };  // without SA_RESTART, as Python's
+  sigaction(SIGUSR1, &counts, nullptr);
+  const int first = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(ConnectFamily(first, address_, 0), 0);
+  // The listener's queue is full: the next one waits.
+  const int second = socket(AF_UNIX, SOCK_STREAM, 0);
+  std::atomic<int> tid{0};
+  std::atomic<int> result{-2};
+  std::thread connects([&] {
+    tid = static_cast<int>(syscall(SYS_gettid));
+    result = ConnectFamily(second, address_, 0);
+  });
+  const auto sleeps = [&] {
+    const std::string path = "/proc/self/task/" + std::to_string(tid.load()) + "/stat";
+    return tid != 0 && ReadProcStat(path.c_str()).state == 'S';
+  };
+  while (!sleeps() && result == -2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  pthread_kill(connects.native_handle(), SIGUSR1);
+  while (g_signals == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const int accepted[] = {accept(listener_, nullptr, nullptr), accept(listener_, nullptr, nullptr)};
+  connects.join();
+  EXPECT_EQ(result.load(), 0);
+  EXPECT_EQ(write(second, "x", 1), 1);
+  for (const int fd : {first, second, accepted[0], accepted[1]}) close(fd);
+}
+
+}  // namespace
+}  // namespace deja::replayer
