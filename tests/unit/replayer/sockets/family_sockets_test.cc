@@ -4,15 +4,15 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <string>
 #include <thread>
-
-#include "common/process/proc_stat.h"
 
 namespace deja::replayer {
 namespace {
@@ -32,6 +32,8 @@ class FamilySocketsTest : public testing::Test {
     listener_ = socket(AF_UNIX, SOCK_STREAM, 0);
     EXPECT_EQ(bind(listener_, reinterpret_cast<const sockaddr*>(address_.bytes), address_.size), 0);
     EXPECT_EQ(listen(listener_, 0), 0);
+    constexpr timeval kPatience{5, 0};  // of accept
+    setsockopt(listener_, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   }
   ~FamilySocketsTest() override { close(listener_); }
 
@@ -53,11 +55,12 @@ TEST_F(FamilySocketsTest, ASignalDoesNotEndAConnect) {
     tid = static_cast<int>(syscall(SYS_gettid));
     result = ConnectFamily(second, address_, 0);
   });
-  const auto sleeps = [&] {
-    const std::string path = "/proc/self/task/" + std::to_string(tid.load()) + "/stat";
-    return tid != 0 && ReadProcStat(path.c_str()).state == 'S';
+  const auto waits = [&] {
+    long call = -1;
+    std::ifstream("/proc/self/task/" + std::to_string(tid.load()) + "/syscall") >> call;
+    return call == SYS_connect;
   };
-  while (!sleeps() && result == -2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!waits() && result == -2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   pthread_kill(connects.native_handle(), SIGUSR1);
   while (g_signals == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const int accepted[] = {accept(listener_, nullptr, nullptr), accept(listener_, nullptr, nullptr)};
