@@ -329,16 +329,15 @@ void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
 }
 
 // In which order threads hear of ends is a matter of time. In asyncio, before Python 3.12, a thread
-// waits for each command.
+// beside the first waits for each command.
 void ProcessReplayer::AwaitPlaceOfEnd(int pid) {
   ThreadState& thread = replayer_.session->Thread();
   if (thread.recorded == kNone || replayer_.session->options().is_late) return;
+  const ReplayPlan& plan = replayer_.session->plan();
+  if (plan.threads()[thread.recorded].name == "0") return;
   const auto number = static_cast<uint32_t>(pid);
-  const auto& ends = replayer_.session->plan().threads()[thread.recorded].met_at_ends;
-  const auto places = ends.find(number);
-  if (places == ends.end()) return;
-  uint32_t& next = thread.next_by_key[{kHeardEnds, number}];
-  if (next < places->second.size()) AwaitOthersAt(thread, places->second[next++]);
+  const uint32_t heard = thread.next_by_key[{kHeardEnds, number}]++;
+  AwaitOthersAt(thread, plan.met_by_then().AtEnd(thread.recorded, number, heard));
 }
 
 void ProcessReplayer::AfterWait(preload::WaitCall& call) {

@@ -13,8 +13,8 @@ namespace deja::replayer {
 class Session;
 struct ThreadState;
 
-// Returns when the others have made that many meetings. Not where nothing moves for a second, or
-// one of them waits for the calling thread's turn at a lock.
+// Returns when the others have made that many meetings. Not where nothing moves for three seconds,
+// which a line says once, or one of them waits for the calling thread's turn at a lock.
 void AwaitMeetings(Session& session, const ThreadState& thread, const MeetingsByThread& met);
 
 }  // namespace deja::replayer

@@ -179,8 +179,7 @@ void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
     return;
   }
   const auto index = static_cast<uint32_t>(next - session.plan().inputs().data());
-  if (const MeetingsByThread* met = session.plan().MetAtPoll(index))
-    AwaitMeetings(session, thread, *met);
+  AwaitMeetings(session, thread, session.plan().met_by_then().AtPoll(thread.recorded, index));
   const FoundReady ready(call, next->result, session.plan().Bytes(next->data));
   const bool is_look = call.timeout_ms == 0 && key != 0 && call.descriptors[0].events == POLLIN &&
                        ReadsAlone(session, thread, key);

@@ -105,7 +105,6 @@ Status PlanBuilder::Finish() {
   ResolveConnections();
   ResolveFiles();
   FindWaits();
-  met_by_then_.Finish(plan_.threads_, plan_.met_at_polls_);
   auto entered_before = [this](uint32_t a, uint32_t b) {
     return plan_.calls_[a].time_ns < plan_.calls_[b].time_ns;
   };
@@ -371,7 +370,7 @@ void PlanBuilder::AddChild(const format::Event& event, const format::Child& chil
     return;
   }
   thread.ends.push_back(child.pid);
-  met_by_then_.AddEnd(ThreadAt(event.thread), child.pid, event.time_ns);
+  plan_.met_by_then_.AddEnd(ThreadAt(event.thread), child.pid, event.time_ns);
   plan_.statuses_[child.pid] =
       child.signal != 0 ? static_cast<int>(child.signal & 0x7f) : (child.exit_code & 0xff) << 8;
 }

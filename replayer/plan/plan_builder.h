@@ -16,7 +16,6 @@
 
 #include "format/scratch/created_names.h"
 #include "format/tail/clock_run.h"
-#include "replayer/plan/met_by_then.h"
 #include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
@@ -118,7 +117,6 @@ class PlanBuilder {
   std::unordered_map<uint32_t, uint32_t> connection_at_;                  // by number
   std::unordered_map<uint32_t, std::vector<RecordedRange>> file_ranges_;  // by number
   format::CreatedNameFinder created_;
-  MetByThen met_by_then_;
 };
 
 }  // namespace deja::replayer

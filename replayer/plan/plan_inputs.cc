@@ -27,6 +27,17 @@ void PlanBuilder::AddReading(const format::Event& event, format::ClockSource sou
   plan_.first_readings_.try_emplace(number, FirstReading{value, event.time_ns});
 }
 
+namespace {
+
+MetByThen::Meeting MeetingOf(const RecordedInput& input) {
+  const auto api = static_cast<api::LibcApi>(input.api);
+  if (api == api::LibcApi::ksocketpair) return MetByThen::Meeting::kWrite;
+  const bool found = api == api::LibcApi::kpoll && input.result > 0;
+  return found ? MetByThen::Meeting::kFound : MetByThen::Meeting::kOther;
+}
+
+}  // namespace
+
 void PlanBuilder::AddInput(const format::Event& event, const format::Input& input) {
   const auto index = static_cast<uint32_t>(plan_.inputs_.size());
   RecordedInput recorded;
@@ -57,7 +68,7 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   const bool is_meeting = kinds_.input(input.api) == api::InputKind::kMeeting;
   if (is_meeting) {
     ++thread.meetings;
-    met_by_then_.AddMeeting(recorded.thread, recorded, index, event.time_ns);
+    plan_.met_by_then_.AddMeeting(recorded.thread, MeetingOf(recorded), index, event.time_ns);
   }
   if (is_meeting && recorded.result < 0 && recorded.error == EINTR) thread.was_interrupted = true;
   if (kinds_.input(input.api) == api::InputKind::kEntropy) {

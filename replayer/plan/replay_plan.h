@@ -33,6 +33,7 @@
 #include "replayer/plan/clock_stream.h"
 #include "replayer/plan/late_start.h"
 #include "replayer/plan/lock_stream.h"
+#include "replayer/plan/met_by_then.h"
 #include "replayer/plan/plan_events.h"
 #include "replayer/plan/plan_pages.h"
 
@@ -207,10 +208,6 @@ struct RecordedSignal {
   uint32_t sleeps = 0;      // ChildSignal::sleeps there; 0: or not known
 };
 
-// How many meetings each other thread of the process had made at a moment; those that had made none
-// are left out.
-using MeetingsByThread = std::vector<std::pair<uint32_t, uint64_t>>;
-
 struct RecordedThread {
   uint32_t index = 0;
   std::string name;
@@ -223,7 +220,6 @@ struct RecordedThread {
   std::vector<uint32_t> snapshots;
   std::map<uint32_t, uint32_t> made;  // processes: pid by number
   std::vector<uint32_t> ends;         // of processes that it waited for: pids, in order
-  std::map<uint32_t, std::vector<MeetingsByThread>> met_at_ends;  // the same, by pid; not "0"
   std::vector<RecordedSignal> child_signals;
   uint64_t meetings = 0;
   uint64_t transfers = 0;        // over Unix sockets
@@ -310,11 +306,7 @@ class ReplayPlan {
   [[nodiscard]] const std::vector<RecordedInput>& inputs() const { return inputs_; }
   [[nodiscard]] const std::vector<RecordedSnapshot>& snapshots() const { return snapshots_; }
   [[nodiscard]] const std::vector<RecordedThread>& threads() const { return threads_; }
-  // What the thread of a poll, a position in inputs(), is to find done; null: nothing.
-  [[nodiscard]] const MeetingsByThread* MetAtPoll(uint32_t input) const {
-    const auto it = met_at_polls_.find(input);
-    return it == met_at_polls_.end() ? nullptr : &it->second;
-  }
+  [[nodiscard]] const MetByThen& met_by_then() const { return met_by_then_; }
   // Calls whose outputs have payloads, in the order in which they were entered.
   [[nodiscard]] const std::vector<uint32_t>& served_order() const { return served_order_; }
   [[nodiscard]] const std::vector<PlannedConnection>& connections() const { return connections_; }
@@ -410,8 +402,8 @@ class ReplayPlan {
   std::vector<RecordedAsyncError> async_errors_;
   std::string bytes_;
   std::vector<uint32_t> served_order_;
-  std::unordered_map<uint32_t, MeetingsByThread> met_at_polls_;  // by input
-  std::unordered_map<uint32_t, RecordedLaunches> launches_;      // by call, of those with several
+  MetByThen met_by_then_;
+  std::unordered_map<uint32_t, RecordedLaunches> launches_;  // by call, of those with several
   std::unordered_map<std::string, uint64_t> created_ns_;
   std::map<uint32_t, FirstReading> first_readings_;
   std::map<InputKey, uint32_t> identities_;
