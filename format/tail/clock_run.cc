@@ -37,6 +37,8 @@ const char* ClockSourceName(uint32_t source) {
       return "timespec_get";
     case ClockSource::kClock:
       return "clock";
+    case ClockSource::kInterpreterWait:
+      return "a wait for Python's interpreter lock";
     case ClockSource::kLockOutcome:
     case ClockSource::kLockTurn:
       break;

@@ -31,11 +31,13 @@ enum class ClockSource : uint8_t {
   kTime = 33,
   kTimespecGet = 34,
   kClock = 35,
+  // A reading for a wait for Python's interpreter lock, which the program does not see.
+  kInterpreterWait = 36,
   // No clocks: lock_reading.h.
   kLockOutcome = 48,
   kLockTurn = 64,  // and those after it
 };
-inline constexpr size_t kClockSources = 36;  // that are clocks
+inline constexpr size_t kClockSources = 36;  // that are clocks of the program
 inline constexpr uint32_t kLockTurnSources = 64;
 inline constexpr size_t kReadingSources = 128;
 static_assert(kMaxClockReads == kMaxClockRun);

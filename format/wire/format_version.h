@@ -10,7 +10,7 @@
 namespace deja::format {
 
 inline constexpr uint32_t kFormatMajor = 1;
-inline constexpr uint32_t kFormatMinor = 3;
+inline constexpr uint32_t kFormatMinor = 4;
 
 }  // namespace deja::format
 

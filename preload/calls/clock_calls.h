@@ -18,6 +18,11 @@ class ClockCalls {
     return live_ns;
   }
 
+  // The thread waits for Python's interpreter lock, up to a time that it has computed from its last
+  // reading, one of `source`. The program does not see that reading, and how often the interpreter
+  // makes one is a matter of time. errno need not be kept.
+  virtual void OnInterpreterWait(format::ClockSource source) { (void)source; }
+
   // Nanoseconds to add to a deadline of the program, a time by `clock`, before the wait
   // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …). A replay gives
   // recorded times, and waits run on the live clock. errno need not be kept.

@@ -1,8 +1,6 @@
 #include "preload/meet/lock_order.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/own_mapping.h"
+#include "preload/meet/python_runtime.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
@@ -24,10 +23,8 @@ constinit std::atomic<bool> g_has_made_threads{false};
 
 constexpr size_t kTurnBytes = format::kLockCounters * sizeof(uint64_t);
 
-// Python's runtime state, which holds the interpreter lock, and the question whether the calling
-// thread has it. It has an answer while there is an interpreter. Nothing without Python.
-constinit uintptr_t g_python_begin = 0;
-constinit size_t g_python_size = 0;
+// The question whether the calling thread has Python's interpreter lock, which has an answer while
+// there is an interpreter. Null without Python.
 using Question = int (*)();
 constinit Question g_has_interpreter = nullptr;
 constinit Question g_holds_interpreter = nullptr;
@@ -41,17 +38,17 @@ constinit bool g_parks_threads = false;
 // Once more in a forked child, where the interpreter has made new locks.
 void KeepWords() {
   if (g_python_words == nullptr) {
-    void* memory =
-        MapOwn(g_python_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    void* memory = MapOwn(g_python_runtime.size, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
     if (memory == MAP_FAILED) return;
     g_python_words = static_cast<uintptr_t*>(memory);
   }
   uintptr_t* words = g_python_words;
-  const auto* runtime = reinterpret_cast<const uintptr_t*>(g_python_begin);
+  const auto* runtime = reinterpret_cast<const uintptr_t*>(g_python_runtime.begin);
   // Small numbers are no addresses.
   constexpr uintptr_t kLeast = 1 << 16;
   size_t count = 0;
-  for (size_t i = 0; i < g_python_size / sizeof(uintptr_t); ++i)
+  for (size_t i = 0; i < g_python_runtime.size / sizeof(uintptr_t); ++i)
     if (runtime[i] >= kLeast) words[count++] = runtime[i];
   std::sort(words, words + count);
   g_python_word_count = count;
@@ -62,14 +59,8 @@ bool IsOfInterpreter(const void* semaphore) {
                             reinterpret_cast<uintptr_t>(semaphore));
 }
 
-void FindPython() {
-  void* runtime = TryDlsym(RTLD_DEFAULT, "_PyRuntime");
-  if (runtime == nullptr) return;
-  Dl_info info;
-  void* entry = nullptr;
-  if (dladdr1(runtime, &info, &entry, RTLD_DL_SYMENT) == 0 || entry == nullptr) return;
-  g_python_begin = reinterpret_cast<uintptr_t>(runtime);
-  g_python_size = static_cast<ElfW(Sym)*>(entry)->st_size;
+void FindQuestions() {
+  if (g_python_runtime.size == 0) return;
   KeepWords();
   g_holds_interpreter = reinterpret_cast<Question>(TryDlsym(RTLD_DEFAULT, "PyGILState_Check"));
   g_parks_threads = TryDlsym(RTLD_DEFAULT, "PyMutex_Lock") != nullptr;
@@ -116,22 +107,24 @@ void AskForLockOrder() {
 }
 
 void OnMoreThreads() {
-  g_has_made_threads.store(true, std::memory_order_relaxed);
   // With the first of them there is no other thread that could come here.
-  if (g_lock_order.load(std::memory_order_relaxed) != LockOrder::kWanted) return;
+  if (g_has_made_threads.load(std::memory_order_relaxed)) return;
+  g_has_made_threads.store(true, std::memory_order_relaxed);
   const ErrnoKeeper keep;
   const Guard guard;
-  FindPython();
+  FindPythonRuntime();
+  if (g_lock_order.load(std::memory_order_relaxed) != LockOrder::kWanted) return;
+  FindQuestions();
   g_lock_order.store(ResetTurns() ? LockOrder::kKept : LockOrder::kOff, std::memory_order_release);
 }
 
 bool HasPython() {
-  return g_python_size != 0;
+  return g_python_runtime.size != 0;
 }
 
 bool IsOrderedLock(const void* lock, format::LockUse use) {
-  if (g_python_size == 0) return true;
-  if (reinterpret_cast<uintptr_t>(lock) - g_python_begin < g_python_size) return false;
+  if (!HasPython()) return true;
+  if (IsInPythonRuntime(lock)) return false;
   if (use == format::LockUse::kSemaphore)
     return !IsOfInterpreter(lock) && (!g_parks_threads || !IsInOwnFrames(lock));
   return g_holds_interpreter == nullptr || g_has_interpreter == nullptr ||

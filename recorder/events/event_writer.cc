@@ -138,6 +138,13 @@ bool EventWriter::StageClock(preload::ThreadRecord& self, format::ClockSource so
 
 namespace {
 
+void RenameLast(format::ClockArea& area, format::ClockSource from, format::ClockSource to) {
+  const uint32_t n = area.count.load(std::memory_order_relaxed);
+  if (n == 0 || n > format::kMaxClockReads) return;
+  uint8_t& last = area.sources[n - 1];
+  if (last == static_cast<uint8_t>(from)) last = static_cast<uint8_t>(to);
+}
+
 // The event of the readings in `area`, which is empty afterwards.
 std::span<const std::byte> TakeRun(format::ClockArea& area, std::span<std::byte> buffer) {
   const uint32_t n = area.count.exchange(0, std::memory_order_relaxed);
@@ -148,6 +155,20 @@ std::span<const std::byte> TakeRun(format::ClockArea& area, std::span<std::byte>
 }
 
 }  // namespace
+
+void EventWriter::RenameClock(format::ClockSource from, format::ClockSource to) {
+  preload::ThreadRecord& self = preload::Self();
+  if (live()) {
+    format::ClockArea* area = self.sink == nullptr ? nullptr : self.sink->clocks();
+    if (area != nullptr) RenameLast(*area, from, to);
+    return;
+  }
+  Hold hold(staging_lock_);
+  const auto* state = static_cast<const ThreadState*>(self.engine_state);
+  if (log_.load(std::memory_order_relaxed) != nullptr || state == nullptr) return;
+  if (auto* staged = static_cast<StagedThread*>(state->staged); staged != nullptr)
+    RenameLast(staged->clocks, from, to);
+}
 
 void EventWriter::StageClockRun(StagedThread& staged) {
   std::byte buffer[format::kMaxClockRunBytes];

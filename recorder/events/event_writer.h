@@ -67,6 +67,9 @@ class EventWriter final : public preload::StackSink {
     }
     WriteClockSlowly(self, source, ns);
   }
+  // The calling thread's last reading becomes one of `to`, if it is one of `from` and no event has
+  // followed it.
+  void RenameClock(format::ClockSource from, format::ClockSource to);
 
   // For a signal handler: uses the log's emergency slot when the thread's sink cannot be used.
   // Async-signal-safe; only once live.

@@ -67,4 +67,9 @@ int64_t InputRecorder::OnClock(format::ClockSource source, int64_t live_ns) {
   return live_ns;
 }
 
+void InputRecorder::OnInterpreterWait(format::ClockSource source) {
+  if (Recording* rec = recorder_.Active(); rec != nullptr)
+    rec->writer.RenameClock(source, format::ClockSource::kInterpreterWait);
+}
+
 }  // namespace deja::recorder

@@ -93,6 +93,11 @@ int64_t ServeClock(Session& session, ThreadState& thread, format::ClockSource so
   return ThreadClocksOf(session, thread).Read(source, live_ns, session.progress().Segment(thread));
 }
 
+void TakeClockBack(Session& session, ThreadState& thread, format::ClockSource source) {
+  if (session.plan().names_interpreter_waits && ThreadClocksOf(session, thread).TakeBack(source))
+    session.progress().child_signals().TakeReadingBack(thread.recorded);
+}
+
 int64_t DeadlineOffset(Session& session, ThreadState& thread, int clock, int64_t deadline_ns) {
   return ThreadClocksOf(session, thread).DeadlineOffset(FamilyOfId(clock), deadline_ns);
 }

@@ -40,6 +40,9 @@ inline ClockThread& ClocksOf(ThreadState& thread) {
 
 int64_t ServeClock(Session& session, ThreadState& thread, format::ClockSource source,
                    int64_t live_ns);
+// The thread's last reading, if it was one of `source`, was for a wait for Python's interpreter
+// lock.
+void TakeClockBack(Session& session, ThreadState& thread, format::ClockSource source);
 // times and getrusage.
 void ServeUsage(Session& session, ThreadState& thread, preload::InputCall& call);
 int64_t DeadlineOffset(Session& session, ThreadState& thread, int clock, int64_t deadline_ns);

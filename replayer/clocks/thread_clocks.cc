@@ -47,6 +47,7 @@ ClockFamily FamilyOf(ClockSource source) {
     case ClockSource::kThreadCpu:
       return ClockFamily::kThreadCpu;
     case ClockSource::kNone:
+    case ClockSource::kInterpreterWait:
     case ClockSource::kLockOutcome:
     case ClockSource::kLockTurn:
       break;
@@ -76,9 +77,13 @@ int64_t LiveClock(ClockFamily family) {
 }
 
 int64_t ThreadClocks::Read(ClockSource source, int64_t live, uint64_t segment) {
-  const ClockFamily family = FamilyOf(source);
-  if (!process_.Serves(family)) return live;
   Clock& clock = clocks_[static_cast<size_t>(source)];
+  const ClockFamily family = FamilyOf(source);
+  if (family == ClockFamily::kNone) return live;
+  last_ = source;
+  clock_before_ = clock;
+  family_before_ = families_[static_cast<size_t>(family)];
+  if (!process_.Serves(family)) return live;
   if (!clock.opened) {
     clock.opened = true;
     if (streams_ != nullptr) {
@@ -100,6 +105,16 @@ int64_t ThreadClocks::Read(ClockSource source, int64_t live, uint64_t segment) {
   clock.live = live;
   Remember(source, family, WrappingMinus(live, value));
   return value;
+}
+
+bool ThreadClocks::TakeBack(ClockSource source) {
+  if (source == ClockSource::kNone || source != last_) return false;
+  const ClockFamily family = FamilyOf(source);
+  clocks_[static_cast<size_t>(source)] = clock_before_;
+  families_[static_cast<size_t>(family)] = family_before_;
+  if (family_before_.read) process_.SetOffset(family, family_before_.offset);
+  last_ = ClockSource::kNone;
+  return true;
 }
 
 int64_t ThreadClocks::GoOn(Clock& clock, ClockFamily family, int64_t live) {

@@ -92,6 +92,10 @@ class ThreadClocks {
   // What the thread gets while the clock says `live`. `segment`: see ClockStream.
   int64_t Read(format::ClockSource source, int64_t live, uint64_t segment);
 
+  // From here on the thread's last reading has not been, if it was one of `source`; a deadline that
+  // comes from it has been translated. False: it was another one, or has been taken back.
+  bool TakeBack(format::ClockSource source);
+
   // What to add to a deadline of the thread before it is waited for.
   int64_t DeadlineOffset(ClockFamily family, int64_t deadline);
 
@@ -120,6 +124,10 @@ class ThreadClocks {
   const std::map<uint32_t, ClockStream>* const streams_;
   std::array<Clock, format::kClockSources> clocks_;
   std::array<Family, kClockFamilies> families_;
+  // What was read last, and what was known before.
+  format::ClockSource last_ = format::ClockSource::kNone;
+  Clock clock_before_;
+  Family family_before_;
 };
 
 }  // namespace deja::replayer

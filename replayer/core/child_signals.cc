@@ -34,6 +34,10 @@ void ChildSignals::CountReading(uint32_t recorded) {
   GiveDue();
 }
 
+void ChildSignals::TakeReadingBack(uint32_t recorded) {
+  if (thread_ != nullptr && recorded_ == recorded && readings_ != 0) --readings_;
+}
+
 void ChildSignals::CountFileCall(uint32_t recorded) {
   if (thread_ != nullptr && recorded_ == recorded) GiveDue();
 }

@@ -28,6 +28,8 @@ class ChildSignals {
   void CountEvent(uint32_t recorded);
   void CountReading(uint32_t recorded);
   void CountFileCall(uint32_t recorded);
+  // The last reading was one that the program does not see.
+  void TakeReadingBack(uint32_t recorded);
   // The same as it begins or ends to sleep. True: the handler has run.
   bool CountSleep(uint32_t recorded);
 

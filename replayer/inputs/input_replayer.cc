@@ -43,6 +43,11 @@ int64_t InputReplayer::OnClock(format::ClockSource source, int64_t live_ns) {
   return ServeClock(*replayer_.session, replayer_.session->Thread(), source, live_ns);
 }
 
+void InputReplayer::OnInterpreterWait(format::ClockSource source) {
+  if (replayer_.session != nullptr)
+    TakeClockBack(*replayer_.session, replayer_.session->Thread(), source);
+}
+
 int64_t InputReplayer::DeadlineOffsetNs(int clock, int64_t deadline_ns) {
   return replayer_.session == nullptr
              ? 0

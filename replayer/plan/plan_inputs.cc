@@ -15,6 +15,7 @@ namespace deja::replayer {
 
 void PlanBuilder::AddReading(const format::Event& event, format::ClockSource source,
                              int64_t value) {
+  if (source == format::ClockSource::kInterpreterWait) return;
   RecordedThread& thread = Thread(event.thread);
   const auto number = static_cast<uint32_t>(source);
   // A checkpoint begins a segment, so that what was read before it in the same one is left out.

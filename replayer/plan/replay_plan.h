@@ -286,6 +286,7 @@ class ReplayPlan {
   uint32_t nccl_version = 0;
   uint32_t kept_inputs = 0;  // TraceHeader.inputs
   bool redacted = false;
+  bool names_interpreter_waits = false;  // TraceHeader
   std::string working_directory;
   format::ProcessFate fate;  // what the recorded process's parent saw
 

@@ -49,6 +49,7 @@ TraceHeader MakeHeader(const SampleOptions& options) {
   header.process.masked = {"HF_TOKEN", "argv[2]"};
   header.process.masked_by = {"name", "github-token"};
   header.process.inherited = 1 << 5 | 1 << 9;
+  header.names_interpreter_waits = true;
   header.tail.path = options.tail_path;
   header.tail.id = options.tail_id;
   header.start_wall_ns = 1'700'000'000'000'000'000;
@@ -194,9 +195,13 @@ class Builder {
     ended.signal = 9;
     Add(1, ended);
     ClockRun run;
-    run.sources = {2, 1, 2, 77, 48};
-    run.deltas = {5'000'000'123, 1'700'000'000'000'000'000, -7, 13 * (int64_t{1} << 44) + 4,
-                  13 * (int64_t{1} << 44) + 16};
+    run.sources = {2, 1, 2, 77, 48, 36};
+    run.deltas = {5'000'000'123,
+                  1'700'000'000'000'000'000,
+                  -7,
+                  13 * (int64_t{1} << 44) + 4,
+                  13 * (int64_t{1} << 44) + 16,
+                  5'000'000'456};
     Add(1, run);
     ConnectionOpened opened;
     opened.connection = 1;

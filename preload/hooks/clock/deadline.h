@@ -56,6 +56,15 @@ class LiveDeadline {
   timespec live_{};
 };
 
+// After the deadline of a wait for Python's interpreter lock, a time by `clock`, is a LiveDeadline.
+inline void TellInterpreterWait(clockid_t clock) {
+  Engine* engine = EngineForHook();
+  if (engine == nullptr) return;
+  const ErrnoKeeper keep;
+  const Guard guard;
+  engine->clocks->OnInterpreterWait(static_cast<format::ClockSource>(clock + 1));
+}
+
 }  // namespace deja::preload
 
 #endif  // DEJA_PRELOAD_HOOKS_CLOCK_DEADLINE_H_

@@ -18,6 +18,7 @@
 #include "preload/hooks/locks/once_call.h"
 #include "preload/hooks/locks/shared_mutex_call.h"
 #include "preload/meet/meeting_key.h"
+#include "preload/meet/python_runtime.h"
 #include "preload/meet/shared_rwlocks.h"
 #include "preload/symbols/real_symbols.h"
 
@@ -248,6 +249,8 @@ DEJA_EXPORT int pthread_cond_timedwait(pthread_cond_t* __restrict condition,
                                        pthread_mutex_t* __restrict mutex,
                                        const timespec* __restrict deadline) {
   const LiveDeadline live(deadline, ClockOf(condition));
+  if (IsInPythonRuntime(condition)) [[unlikely]]
+    TellInterpreterWait(ClockOf(condition));
   return Await(mutex, [&] { return real_pthread_cond_timedwait(condition, mutex, live.get()); });
 }
 

@@ -1,5 +1,6 @@
 """Threads of Python that meet at locks of their own: who comes first is in the output."""
 import asyncio
+import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -215,6 +216,48 @@ def loop_of_asyncio():
         await asyncio.gather(*calls)
 
     asyncio.run(call_all())
+    print(*log, sep="\n")
+
+
+@contextlib.contextmanager
+def _other_threads():
+    """Beside two threads, which want the interpreter's lock if PAUSE_SECRET says so; otherwise they sleep."""
+    is_busy, ended = float(os.environ["PAUSE_SECRET"]) > 0, []
+
+    def work():
+        while not ended:
+            sum(range(2000)) if is_busy else time.sleep(0.001)
+
+    others = [threading.Thread(target=work) for _ in range(2)]
+    for other in others:
+        other.start()
+    yield
+    ended.append(True)
+    for other in others:
+        other.join()
+
+
+def clock_beside_others():
+    with _other_threads():
+        for _ in range(200):
+            sum(range(20000))
+            print(time.monotonic_ns())
+
+
+def timers_beside_others():
+    """Each pass of the loop asks for the time and calls what is due."""
+    log = []
+
+    async def call_all():
+        loop = asyncio.get_running_loop()
+        for number in range(12):
+            loop.call_later(0.0007 * number, log.append, number)
+        while len(log) < 500 or 11 not in log:
+            log.append("pass")
+            await asyncio.sleep(0)
+
+    with _other_threads():
+        asyncio.run(call_all())
     print(*log, sep="\n")
 
 

@@ -114,6 +114,13 @@ class Threads(harness.DejaTest):
             with self.subTest(recorded=recorded):
                 self.assertReplaysAtAnotherPace("loop_of_asyncio", recorded, replayed, f"{recorded}.deja")
 
+    def test_the_time_beside_threads_that_want_the_interpreter(self):
+        """The interpreter's lock reads a clock whenever a thread waits for it."""
+        for behaviour in ("clock_beside_others", "timers_beside_others"):
+            for recorded, replayed in (("1", "0"), ("0", "1")):
+                with self.subTest(behaviour, recorded=recorded):
+                    self.assertReplaysAtAnotherPace(behaviour, recorded, replayed, f"{behaviour}-{recorded}.deja")
+
     def test_pools_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "pools"))
 

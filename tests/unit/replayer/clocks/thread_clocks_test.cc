@@ -66,6 +66,37 @@ TEST_F(ThreadClocksTest, TellsWhatWasRecordedHoweverFastTheReplayIs) {
   EXPECT_EQ(Monotonic(7000 + 90 * kSecond), 3 * kSecond);
 }
 
+TEST_F(ThreadClocksTest, AReadingThatIsTakenBackIsStillToCome) {
+  for (int64_t i = 1; i < 4; ++i) streams_[kMonotonic].Add(0, i * kSecond);
+  EXPECT_FALSE(clocks_.TakeBack(ClockSource::kMonotonic));
+  EXPECT_EQ(Monotonic(7000), kSecond);
+  EXPECT_EQ(Monotonic(7001), 2 * kSecond);
+  EXPECT_FALSE(clocks_.TakeBack(ClockSource::kRealtime));
+  EXPECT_TRUE(clocks_.TakeBack(ClockSource::kMonotonic));
+  EXPECT_FALSE(clocks_.TakeBack(ClockSource::kMonotonic));
+  EXPECT_EQ(Monotonic(7002), 2 * kSecond);
+  EXPECT_EQ(Monotonic(7003), 3 * kSecond);
+}
+
+TEST_F(ThreadClocksTest, ASurplusReadingThatIsTakenBackTakesNoTime) {
+  streams_[kMonotonic].Add(0, kSecond);
+  EXPECT_EQ(Monotonic(0), kSecond);
+  EXPECT_EQ(Monotonic(5 * kMs), kSecond + 5 * kMs);
+  EXPECT_TRUE(clocks_.TakeBack(ClockSource::kMonotonic));
+  EXPECT_EQ(Monotonic(2 * kMs), kSecond + 2 * kMs);
+}
+
+TEST_F(ThreadClocksTest, ADeadlineComesFromAReadingThatIsNotTakenBack) {
+  for (int64_t i = 1; i < 4; ++i) streams_[kMonotonic].Add(0, i * kSecond);
+  EXPECT_EQ(Monotonic(100 * kSecond), kSecond);
+  EXPECT_EQ(Monotonic(100 * kSecond + kMs), 2 * kSecond);
+  EXPECT_EQ(clocks_.DeadlineOffset(ClockFamily::kMonotonic, 2 * kSecond + 5 * kMs),
+            98 * kSecond + kMs);
+  EXPECT_TRUE(clocks_.TakeBack(ClockSource::kMonotonic));
+  EXPECT_EQ(clocks_.DeadlineOffset(ClockFamily::kMonotonic, 61 * kSecond), 99 * kSecond);
+  EXPECT_EQ(process_.Offset(ClockFamily::kMonotonic), 99 * kSecond);
+}
+
 TEST_F(ThreadClocksTest, GoesOnAtThePaceOfTheLiveClock) {
   streams_[kMonotonic].Add(0, kSecond);
   EXPECT_EQ(Monotonic(500 * kSecond), kSecond);

@@ -115,6 +115,25 @@ TEST_F(ChildSignalsTest, WhereItCameBetweenTwoCallsItComesWithTheNextOne) {
   EXPECT_FALSE(preload::t_child_signal.waits);
 }
 
+TEST_F(ChildSignalsTest, AReadingThatIsTakenBackDoesNotCount) {
+  Input(api::LibcApi::ksem_wait, 0);
+  format::ClockRun run;
+  run.sources = {static_cast<uint32_t>(format::ClockSource::kMonotonic)};
+  run.deltas = {5, 5, 5};
+  rank_.Add(0, run);
+  Input(api::LibcApi::ksigaction, 0);
+  ChildSignals signals = Signals();
+  signals.CountEvent(0);
+  signals.CountReading(0);
+  signals.CountReading(0);
+  signals.TakeReadingBack(1);  // another thread's
+  signals.TakeReadingBack(0);
+  signals.CountReading(0);
+  EXPECT_EQ(g_came, 0);
+  signals.CountReading(0);
+  EXPECT_EQ(g_came, 1);
+}
+
 // However often a clock is read on the way.
 TEST_F(ChildSignalsTest, ItEndsTheSleepThatItEnded) {
   Input(api::LibcApi::ksem_wait, 0);
