@@ -20,6 +20,7 @@ static_assert(std::is_trivially_copyable_v<NextProgram>);
 
 constexpr const char* kDefaultPath = "/bin:/usr/bin";
 constexpr size_t kMostProgramHeaders = 64;
+constexpr uint64_t kMostNoteBytes = 4096;
 
 class OpenFile {
  public:
@@ -43,20 +44,39 @@ class OpenFile {
   const long fd_;
 };
 
-// An ELF program that names no dynamic linker.
-bool IsStatic(const char* path) {
+// Whether the notes of the part are Go's, too. Programs of Go that are linked dynamically load
+// Deja's library and make their system calls by themselves.
+bool HasGoNote(const OpenFile& file, const Elf64_Phdr& part) {
+  constexpr char kGo[] = "Go";
+  const auto padded = [](uint64_t size) { return (size + 3) & ~uint64_t{3}; };
+  Elf64_Nhdr note{};
+  for (uint64_t at = 0; at < std::min(part.p_filesz, kMostNoteBytes);
+       at += sizeof note + padded(note.n_namesz) + padded(note.n_descsz)) {
+    char name[sizeof kGo] = {};
+    if (!file.Read(part.p_offset + at, note)) return false;
+    if (note.n_namesz >= sizeof kGo && file.Read(part.p_offset + at + sizeof note, name) &&
+        std::memcmp(name, kGo, sizeof kGo) == 0)
+      return true;
+  }
+  return false;
+}
+
+// An ELF program that names no dynamic linker, or one of Go.
+bool MakesItsOwnCalls(const char* path) {
   const OpenFile file(path);
   Elf64_Ehdr header{};
   if (!file.is_open() || !file.Read(0, header)) return false;
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_phnum > kMostProgramHeaders)
     return false;
+  bool is_static = true;
   for (uint64_t i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part{};
     if (!file.Read(header.e_phoff + i * sizeof part, part)) return false;
-    if (part.p_type == PT_INTERP) return false;
+    if (part.p_type == PT_NOTE && HasGoNote(file, part)) return true;
+    if (part.p_type == PT_INTERP) is_static = false;
   }
-  return true;
+  return is_static;
 }
 
 }  // namespace
@@ -101,8 +121,8 @@ void NextProgram::SetPath(std::string_view path) {
   std::memcpy(path_.data(), path.data(), path_size_);
 }
 
-void NextProgram::FindWhetherStatic() {
-  is_static_ = path_size_ != 0 && IsStatic(path_.data());
+void NextProgram::FindWhetherRecorded() {
+  records_itself_ = path_size_ == 0 || !MakesItsOwnCalls(path_.data());
 }
 
 }  // namespace deja::preload

@@ -26,11 +26,12 @@ class NextProgram {
   [[nodiscard]] std::string_view path() const { return {path_.data(), path_size_}; }
   // Each ends with a zero. The last one does not where there was no more room.
   [[nodiscard]] std::string_view arguments() const { return {arguments_.data(), arguments_size_}; }
-  // It loads shared libraries, Deja's too, or that is not known. Static programs do not.
-  [[nodiscard]] bool records_itself() const { return !is_static_; }
+  // It calls the system by shared libraries, where Deja's comes first, or that is not known. Static
+  // programs and those of Go do not.
+  [[nodiscard]] bool records_itself() const { return records_itself_; }
 
   // Looks into the program's file. Makes system calls.
-  void FindWhetherStatic();
+  void FindWhetherRecorded();
 
  private:
   void SetPath(std::string_view path);
@@ -39,7 +40,7 @@ class NextProgram {
   std::array<char, kMostArguments> arguments_ = {};
   uint16_t path_size_ = 0;
   uint16_t arguments_size_ = 0;
-  bool is_static_ = false;
+  bool records_itself_ = true;
 };
 
 }  // namespace deja::preload

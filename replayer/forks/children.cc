@@ -38,10 +38,11 @@ std::vector<std::string> ChildFolders(const std::string& scratch) {
   return folders;
 }
 
-void PidMap::Add(int recorded, int live) {
+void PidMap::Add(int recorded, int live, bool is_live) {
   if (recorded <= 0 || live <= 0) return;
   Entry& entry = entries_[next_.fetch_add(1) % kEntries];
   entry.gone.store(false);
+  entry.is_live.store(is_live);
   entry.live.store(live);
   entry.recorded.store(recorded);
 }
@@ -75,6 +76,11 @@ void PidMap::SetGone(int live) {
 bool PidMap::IsGone(int recorded) const {
   const Entry* entry = Find([&](const Entry& e) { return e.recorded.load() == recorded; });
   return entry != nullptr && entry->gone.load();
+}
+
+bool PidMap::IsLive(int recorded) const {
+  const Entry* entry = Find([&](const Entry& e) { return e.recorded.load() == recorded; });
+  return entry != nullptr && entry->is_live.load();
 }
 
 }  // namespace deja::replayer

@@ -27,13 +27,15 @@ std::vector<std::string> ChildFolders(const std::string& scratch);
 // A fork child inherits the list. The newest entry counts, since numbers come again.
 class PidMap {
  public:
-  void Add(int recorded, int live);
+  // `is_live`: it becomes a program that is not recorded, and runs live.
+  void Add(int recorded, int live, bool is_live = false);
   // 0: not known.
   [[nodiscard]] int Live(int recorded) const;
   [[nodiscard]] int Recorded(int live) const;
   // The process has been waited for: it is gone.
   void SetGone(int live);
   [[nodiscard]] bool IsGone(int recorded) const;
+  [[nodiscard]] bool IsLive(int recorded) const;
 
  private:
   static constexpr size_t kEntries = 4096;
@@ -41,6 +43,7 @@ class PidMap {
     std::atomic<int> recorded{0};
     std::atomic<int> live{0};
     std::atomic<bool> gone{false};
+    std::atomic<bool> is_live{false};
   };
   template <typename Match>
   const Entry* Find(Match match) const;

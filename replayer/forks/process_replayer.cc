@@ -213,8 +213,7 @@ int ProcessReplayer::SkippedChild(uint32_t number) {
   return recorded != 0 ? recorded : kNobody;
 }
 
-int ProcessReplayer::OnChildMade(uint32_t number, int pid,
-                                 const preload::NextProgram& /*program*/) {
+int ProcessReplayer::OnChildMade(uint32_t number, int pid, const preload::NextProgram& program) {
   char name[preload::kMaxProcessPath];
   if (LeadsToRank(preload::WriteChildPath(number, name))) {
     EndCompanions();
@@ -226,7 +225,9 @@ int ProcessReplayer::OnChildMade(uint32_t number, int pid,
   if (makes_others && IsOtherRank(replayer_.scratch, name)) companions_.push_back(pid);
   const int recorded = RecordedChildPid(number);
   if (recorded == 0) return pid;
-  pids_.Add(recorded, pid);
+  preload::NextProgram next = program;
+  next.FindWhetherRecorded();
+  pids_.Add(recorded, pid, !next.records_itself());
   return recorded;
 }
 
@@ -357,8 +358,10 @@ void ProcessReplayer::AfterWait(preload::WaitCall& call) {
       WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
   const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
   if (!same && !from_outside) {
-    replayer_.report.Write(
-        ChildEndLine{.pid = recorded, .live = EndText(call.status), .recorded = EndText(*status)});
+    replayer_.report.Write(ChildEndLine{.pid = recorded,
+                                        .live = EndText(call.status),
+                                        .recorded = EndText(*status),
+                                        .is_live = pids_.IsLive(recorded)});
   }
   call.status = *status;
 }

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "preload/process/process_lineage.h"
-
 namespace deja::replayer {
 
 using format::ConnectionKind;
@@ -36,13 +34,14 @@ ConnectionScript::Line::Line() = default;
 ConnectionScript::Line::~Line() = default;
 ConnectionScript::Line::Line(Line&&) noexcept = default;
 
-ConnectionScript::ConnectionScript(const ReplayPlan& plan, int rank_pid, const Fifos& fifos)
+ConnectionScript::ConnectionScript(const ReplayPlan& plan, const IsFamilyPeer& is_family_peer,
+                                   const Fifos& fifos)
     : plan_(plan), lines_(plan.connections().size()), threads_(plan.threads().size()) {
   const auto& connections = plan.connections();
   for (uint32_t c = 0; c < connections.size(); ++c) {
     by_name_.emplace(connections[c].name, c);
-    lines_[c].family = !connections[c].own && (preload::LineageHas(connections[c].peer, rank_pid) ||
-                                               fifos.IsLive(connections[c].name));
+    lines_[c].family = !connections[c].own &&
+                       (is_family_peer(connections[c].peer) || fifos.IsLive(connections[c].name));
   }
 
   std::vector<const PlannedTransfer*> transfers;

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,8 +51,10 @@ class ConnectionScript {
     std::string difference;  // empty: as recorded so far, or already reported
   };
 
-  // `rank_pid`: recorded pid of the rank that this process is, or belongs to.
-  ConnectionScript(const ReplayPlan& plan, int rank_pid, const Fifos& fifos = {});
+  // Whether the process that a text of WriteLineage begins with is one of this replay's, and says
+  // again what it said.
+  using IsFamilyPeer = std::function<bool(const std::string& lineage)>;
+  ConnectionScript(const ReplayPlan& plan, const IsFamilyPeer& is_family_peer, const Fifos& fifos);
   ~ConnectionScript();
 
   // Position of the recorded connection of this name, or kNone.

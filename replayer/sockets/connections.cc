@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <set>
 #include <utility>
 
 #include "common/runtime/clock_ns.h"
 #include "common/runtime/errno_keeper.h"
 #include "preload/process/guard.h"
+#include "preload/process/process_lineage.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
 #include "replayer/core/ending.h"
@@ -45,6 +47,15 @@ int DescriptorOf(const PlannedConnection& connection) {
   return fd > STDERR_FILENO && fd < kFirstInner ? static_cast<int>(fd) : -1;
 }
 
+// Recordings are looked at when the first such connection asks.
+ConnectionScript::IsFamilyPeer FamilyPeers(const Session& session, const std::string& rank) {
+  return [&session, &rank, recorded = std::set<int>()](const std::string& lineage) mutable {
+    if (!preload::LineageHas(lineage, session.rank_pid())) return false;
+    if (recorded.empty()) recorded = RecordedProcesses(rank, session.options().scratch);
+    return recorded.count(atoi(lineage.c_str())) != 0;
+  };
+}
+
 }  // namespace
 
 ServedConnections::ServedConnections(Session& session, MayConnect may_connect, void* engine,
@@ -56,7 +67,7 @@ ServedConnections::ServedConnections(Session& session, MayConnect may_connect, v
       fifos_(fifos),
       rank_(std::move(rank)),
       pipes_(pipes),
-      script_(session.plan(), session.rank_pid(), fifos_),
+      script_(session.plan(), FamilyPeers(session, rank_), fifos_),
       family_order_(session.plan(),
                     [this](uint32_t c) {
                       return script_.IsFamily(c) && !fifos_.IsLive(script_.Info(c).name);

@@ -85,6 +85,13 @@ void Accept(int listener, const std::function<void(int, int)>& take) {
   close(listener);
 }
 
+// The rank's recording, and those of its children.
+std::vector<std::string> RecordingsOf(const std::string& rank, const std::string& scratch) {
+  std::vector<std::string> folders = ChildFolders(scratch);
+  folders.insert(folders.begin(), rank);
+  return folders;
+}
+
 // Calls look(opened) for each connection that a process of the rank accepted at `address`, until it
 // returns false.
 template <typename Look>
@@ -95,9 +102,7 @@ void EachAccepted(const std::string& rank, const std::string& scratch, std::stri
     while (name.size() > kPath + 1 && name.back() == '\0') name.remove_suffix(1);
     return name;
   };
-  std::vector<std::string> folders = ChildFolders(scratch);
-  folders.insert(folders.begin(), rank);
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : RecordingsOf(rank, scratch)) {
     const auto reader = format::RankReader::Open(folder);
     if (!reader) continue;
     const auto cursor = (*reader)->Events();
@@ -128,6 +133,14 @@ SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& add
   result.Set(reinterpret_cast<const sockaddr*>(&family),
              static_cast<socklen_t>(kPath + 1 + static_cast<size_t>(n)));
   return result;
+}
+
+std::set<int> RecordedProcesses(const std::string& rank, const std::string& scratch) {
+  std::set<int> recorded;
+  for (const std::string& folder : RecordingsOf(rank, scratch))
+    if (const auto reader = format::RankReader::Open(folder))
+      recorded.insert(static_cast<int>((*reader)->header().process.pid));
+  return recorded;
 }
 
 bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address) {

@@ -8,6 +8,7 @@
 #define DEJA_REPLAYER_SOCKETS_FAMILY_SOCKETS_H_
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,10 @@ namespace deja::replayer {
 // Where the processes of the replay in `scratch` meet the listener at `address`, a Unix name.
 preload::SocketAddress FamilyAddress(const std::string& scratch,
                                      const preload::SocketAddress& address);
+
+// The recorded numbers of the rank's processes that have a recording. Others, such as programs that
+// are statically linked, run live, and do not say again what they said.
+std::set<int> RecordedProcesses(const std::string& rank, const std::string& scratch);
 
 // True if a process of the rank accepted a connection at `address`, a recorded Unix name. Reads the
 // recordings of all: `rank`, the folder of the rank's, and those of its children.

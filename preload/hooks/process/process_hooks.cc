@@ -50,7 +50,7 @@ class Exec {
       return;
     }
     const Guard guard;
-    if (OwnProcessName().is_known) next.FindWhetherStatic();
+    if (OwnProcessName().is_known) next.FindWhetherRecorded();
     Engine* engine = next.records_itself() ? EngineOfThisProcess() : GetEngine();
     if (engine != nullptr) engine->life->OnExec(next);
   }

@@ -49,6 +49,16 @@ if __name__ == "__main__":
     os.system("date +%N")
 """
 
+SERVER = r"""
+import socket, subprocess, sys, time
+server = subprocess.Popen([sys.argv[1], "socket"])
+client = socket.socket(socket.AF_UNIX)
+while client.connect_ex("socket"):
+    time.sleep(0.001)
+client.send(b"what?")
+print(client.recv(64), server.wait())
+"""
+
 NOBODY = "import os; [os.fork() or (os.getpid(), os.urandom(4), os._exit(0)) for _ in range(5)]"
 LATE = "import time; " + NOBODY.replace("os._exit", "time.sleep(0.3), os._exit")
 
@@ -172,6 +182,18 @@ class Children(harness.DejaTest):
         target.unlink()
         self.replays(run, times=1)
         self.assertFalse(target.exists())
+
+    def test_a_server_that_is_not_recorded(self):
+        """What it says is served. In a replay it runs live, and is refused its socket."""
+        run = self.checked(self.record_single(sys.executable, "-c", SERVER, harness.app("connection_static_server"),
+                                              cwd=self.dir))
+        self.assertRegex(run.stdout, r"b'[0-9a-f]{8}\\n' 0\n")
+        (self.dir / "socket").unlink()
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertTrue(again.stdout.startswith(run.stdout + "rank 0: exit 0, the same as recorded; "), str(again))
+            self.assertRegex(again.stdout, r"child process \d+ ended with exit 1; recorded: exit 0; its program is not recorded "
+                                           r"\(linked statically, or of Go\), and ran live\n")
 
     def test_a_child_that_goes_another_way_is_reported(self):
         switch = self.dir / "switch"

@@ -14,8 +14,6 @@
 namespace deja::replayer {
 namespace {
 
-constexpr int kRankPid = 1200;
-
 // A recording with connections, and the script made of it.
 class ConnectionScriptTest : public testing::Test {
  protected:
@@ -63,7 +61,8 @@ class ConnectionScriptTest : public testing::Test {
       auto plan = ReplayPlan::Build(rank_, {[](uint32_t) { return CallKind::kOrdered; },
                                             [](uint32_t) { return false; }, api::InputKindOf});
       plan_ = std::move(*plan);
-      script_ = std::make_unique<ConnectionScript>(*plan_, kRankPid);
+      script_ = std::make_unique<ConnectionScript>(
+          *plan_, [](const std::string& peer) { return peer == "1300 1200 1100"; }, Fifos());
     }
     return *script_;
   }
