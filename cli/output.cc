@@ -13,7 +13,7 @@ namespace deja::cli {
 namespace {
 
 void Put(std::string_view line, std::FILE* stream) {
-  HideStatusLine();
+  const NoStatusLine hidden;
   std::fwrite(line.data(), 1, line.size(), stream);
   std::fputc('\n', stream);
 }
@@ -37,14 +37,14 @@ void PrintJson(const nlohmann::json& value, int indent) {
 }
 
 void Diagnose(std::string_view message) {
-  HideStatusLine();
+  const NoStatusLine hidden;
   std::fflush(stdout);
   std::string line = fmt::format("deja: {}\n", PlainText(message));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void Prompt(std::string_view question) {
-  HideStatusLine();
+  const NoStatusLine hidden;
   const std::string text = fmt::format("deja: {}", PlainText(question));
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

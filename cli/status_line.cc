@@ -54,12 +54,15 @@ void ShowStatusLine(std::string_view text) {
   std::fflush(stderr);
 }
 
-void HideStatusLine() {
-  const std::lock_guard<std::mutex> lock(g_mutex);
+NoStatusLine::NoStatusLine() : lock_(g_mutex) {
   if (!g_is_shown) return;
   g_is_shown = false;
   std::fputs("\r\033[K", stderr);
   std::fflush(stderr);
+}
+
+void HideStatusLine() {
+  const NoStatusLine hidden;
 }
 
 }  // namespace deja::cli

@@ -5,6 +5,7 @@
 #ifndef DEJA_CLI_STATUS_LINE_H_
 #define DEJA_CLI_STATUS_LINE_H_
 
+#include <mutex>
 #include <string_view>
 
 namespace deja::cli {
@@ -15,6 +16,18 @@ bool HasStatusLine();
 void ShowStatusLine(std::string_view text);
 // Erases it. Nothing happens if none is shown.
 void HideStatusLine();
+
+// Erases it, and keeps other threads from drawing it while this lives: what is written meanwhile
+// begins at the beginning of a line. Whoever has one makes no other, and draws nothing.
+class NoStatusLine {
+ public:
+  NoStatusLine();
+  NoStatusLine(const NoStatusLine&) = delete;
+  NoStatusLine& operator=(const NoStatusLine&) = delete;
+
+ private:
+  const std::lock_guard<std::mutex> lock_;
+};
 
 }  // namespace deja::cli
 
