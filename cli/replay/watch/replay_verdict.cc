@@ -469,17 +469,12 @@ class Judge {
   }
 
   void AddChildEnd(const ReportLine& line, const ChildEndLine& end) {
-    const std::string text = fmt::format("child process {} ended with {}; recorded: {}", end.pid,
-                                         end.live, end.recorded);
-    if (end.is_live) {
-      verdict_.json["live_child_ends"].push_back(ToJson(line));
-      verdict_.details.push_back(
-          text + "; its program is not recorded (linked statically, or of Go), and ran live");
-      return;
-    }
-    verdict_.json["child_divergences"].push_back(ToJson(line));
+    std::string text = fmt::format("child process {} ended with {}; recorded: {}", end.pid,
+                                   end.live, end.recorded);
+    if (end.is_live) text += "; its program is not recorded (static, or of Go), and ran live";
+    verdict_.json[end.is_live ? "live_child_ends" : "child_divergences"].push_back(ToJson(line));
     verdict_.details.push_back(text);
-    if (verdict_.outcome != Outcome::kSame) return;
+    if (end.is_live || verdict_.outcome != Outcome::kSame) return;
     verdict_.outcome = Outcome::kDiverged;
     verdict_.summary += ", but " + text;
   }

@@ -193,7 +193,7 @@ class Children(harness.DejaTest):
             again = self.checked(self.replay(0))
             self.assertTrue(again.stdout.startswith(run.stdout + "rank 0: exit 0, the same as recorded; "), str(again))
             self.assertRegex(again.stdout, r"child process \d+ ended with exit 1; recorded: exit 0; its program is not recorded "
-                                           r"\(linked statically, or of Go\), and ran live\n")
+                                           r"\(static, or of Go\), and ran live\n")
 
     def test_a_child_that_goes_another_way_is_reported(self):
         switch = self.dir / "switch"
