@@ -26,9 +26,11 @@ constexpr int kLines = 2000;
   __fpurge(stdout);  // what the test's process has not written yet
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   std::atomic<bool> ended{false};
+  std::atomic<bool> drawn{false};
   std::thread drawer([&] {
-    while (!ended.load()) ShowStatusLine("working");
+    for (; !ended.load(); drawn.store(true)) ShowStatusLine("working");
   });
+  while (!drawn.load()) std::this_thread::yield();
   for (int i = 0; i < kLines; ++i) PrintLine("result");
   ended.store(true);
   drawer.join();
