@@ -58,7 +58,7 @@ MAY_USE = {
         "cli cli/fence cli/programs cli/replay/watch cli/summaries format/layout format/reader format/scratch"
         " format/trace",
     "cli/replay/watch":
-        "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
+        "api cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
         " format/reader format/scratch format/trace",
     "cli/report": "check check/evidence check/timeline cli cli/check cli/programs cli/summaries format/reader",
     "cli/serve": "api cli/events cli/tensors digest format/reader",

@@ -35,6 +35,7 @@
 #include "cli/replay/start/scratch_folder.h"
 #include "cli/replay/watch/child_outputs.h"
 #include "cli/replay/watch/guardian.h"
+#include "cli/replay/watch/recorded_silence.h"
 #include "cli/replay/watch/replay_processes.h"
 #include "cli/replay/watch/replay_results.h"
 #include "cli/replay/watch/replay_trace.h"
@@ -359,7 +360,9 @@ int RunAndJudge(const Context& context, Preparation& made) {
         fmt::format("rank {}: it waits before its first line for an editor at localhost:{}; "
                     "next: in VS Code, Run and Debug, a configuration that --vscode writes",
                     first.target.rank, made.debugpy));
-  WaitForReplays(made.replays, options, made.shared);
+  WaitForReplays(made.replays, options, made.shared, [&made](uint32_t rank) {
+    return LongestSilence(*made.trace, rank, g_replay_options.attempt);
+  });
   outputs.reset();
   const bool left_trace = made.claim && FinishTrace(*made.claim, made.replays);
   if (Interruption::Signal() != 0) return Interrupted(context, *made.trace);

@@ -2,7 +2,8 @@
 
 namespace deja::replayer {
 
-Progress::Progress(const ReplayPlan& plan) : plan_(plan), child_signals_(plan) {
+Progress::Progress(const ReplayPlan& plan, std::atomic<uint64_t>* served)
+    : plan_(plan), child_signals_(plan), served_(served != nullptr ? served : &served_here_) {
   const auto& threads = plan.threads();
   remaining_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   wanted_ = std::make_unique<std::atomic<bool>[]>(threads.size() + 1);
@@ -37,14 +38,16 @@ void Progress::StartLate() {
 
 void Progress::Consume(uint32_t recorded) {
   if (recorded == kNone || remaining_of_[recorded].load() == 0) return;
+  CountServed();
   remaining_of_[recorded].fetch_sub(1);
   remaining_.fetch_sub(1);
   child_signals_.CountEvent(recorded);
 }
 
 void Progress::ConsumeMeeting(uint32_t recorded) {
-  CountActivity();
+  CountAttempt();
   if (recorded == kNone || meetings_of_[recorded].load() == 0) return;
+  CountServed();
   meetings_of_[recorded].fetch_sub(1);
   child_signals_.CountEvent(recorded);
 }

@@ -16,13 +16,22 @@ namespace deja::replayer {
 
 class Progress {
  public:
-  explicit Progress(const ReplayPlan& plan);
+  // `served`: where what was recorded and is made is counted, too, for others to see; null:
+  // nowhere.
+  explicit Progress(const ReplayPlan& plan, std::atomic<uint64_t>* served = nullptr);
 
   // The program goes on after the plan's checkpoint.
   void StartLate();
 
   // Something happened that a hanging program does not do.
-  void CountActivity() { activity_.fetch_add(1, std::memory_order_relaxed); }
+  void CountActivity() {
+    CountAttempt();
+    CountServed();
+  }
+  // The same, but a thread that looks for something again and again does it, too.
+  void CountAttempt() { activity_.fetch_add(1, std::memory_order_relaxed); }
+  // The replay has got on, or has said itself that it does not.
+  void CountServed() const { served_->fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] uint64_t activity() const { return activity_.load(std::memory_order_relaxed); }
 
   // One of the events that recorded thread `recorded` has to make was made.
@@ -43,7 +52,10 @@ class Progress {
 
   // Random bytes that were recorded have been served. If some are left, a recording without an end
   // has not reached it yet.
-  void ConsumeEntropy() { entropy_left_.fetch_sub(1); }
+  void ConsumeEntropy() {
+    CountServed();
+    entropy_left_.fetch_sub(1);
+  }
   [[nodiscard]] bool AllConsumed() const {
     return remaining() == 0 && entropy_left_.load() <= 0 && launches_left_.load() <= 0;
   }
@@ -123,6 +135,8 @@ class Progress {
   std::atomic<int64_t> launches_left_{0};
   std::atomic<uint64_t> transfers_left_{0};
   std::atomic<uint64_t> activity_{0};
+  std::atomic<uint64_t> served_here_{0};
+  std::atomic<uint64_t>* const served_;
   std::atomic<uint32_t> held_{0};
   std::atomic<uint32_t> needed_{0};
 };

@@ -12,6 +12,7 @@
 #include "api/find_api.h"
 #include "api/libc_table.h"
 #include "api/nccl_table.h"
+#include "common/os/activity_count.h"
 #include "format/reader/replay_origin.h"
 #include "preload/process/threads.h"
 #include "replayer/core/ending.h"
@@ -59,7 +60,7 @@ Session* Session::Open(const SessionOptions& options) {
     if (!live_trace) return fail(live_trace.error());
     session->live_trace_ = *live_trace;
   }
-  session->progress_ = std::make_unique<Progress>(plan);
+  session->progress_ = std::make_unique<Progress>(plan, MapActivityCount(options.scratch));
   if (session->options_.is_late) session->progress_->child_signals().LeaveLive();
   session->payloads_ = std::make_unique<PayloadSource>(*session->reader_, plan);
   session->payloads_->Start();

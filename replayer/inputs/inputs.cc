@@ -45,7 +45,7 @@ void DivergeOnEntropy(Session& session, ThreadState& thread, InputCall& call, st
 }
 
 void ServeEntropy(Session& session, ThreadState& thread, InputCall& call) {
-  session.progress().CountActivity();
+  session.progress().CountAttempt();
   const ReplayPlan& plan = session.plan();
   if (thread.recorded == kNone) return call.Real();
   const RecordedThread& recorded_thread = plan.threads()[thread.recorded];

@@ -114,6 +114,7 @@ void LockOrder::Serve(ThreadState& thread, LockCall& call) {
 // ------------------------------------------------------------------------------
 
 void LockOrder::Pass(ThreadState& thread) {
+  session_.progress().CountServed();
   LocksOf(thread).cursor->Move();
   progress_[thread.recorded].passed.store(LocksOf(thread).cursor->passed(),
                                           std::memory_order_release);
@@ -159,7 +160,7 @@ LockOrder::Step LockOrder::Next(ThreadState& thread, const LockCall& call) {
     LocksOf(thread).cursor = std::make_unique<LockStream::Cursor>(&recorded.locks);
     progress_[thread.recorded].tid.store(static_cast<int>(RawSyscall(SYS_gettid)));
   }
-  session_.progress().CountActivity();
+  session_.progress().CountAttempt();
   if (!FindSame(thread, call)) {
     deviates_.store(true, std::memory_order_relaxed);
     if (LocksOf(thread).cursor->Peek() == nullptr && !recorded.ended) step.kind = Step::Kind::kEnd;

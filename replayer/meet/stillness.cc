@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "common/os/folder_entries.h"
 #include "common/process/proc_stat.h"
@@ -69,6 +70,13 @@ Stillness::Stillness(const std::string& scratch, const Session* session)
     : scratch_(scratch), session_(session), in_debugger_(IsInDebugger()), looked_(MonotonicNs()) {}
 
 Stillness::Stillness(const Session& session) : Stillness(session.options().scratch, &session) {}
+
+bool Stillness::IsTimeToTell() {
+  if (ns() < kTellNs || std::exchange(told_, true)) return false;
+  // The process that watches from outside says less.
+  if (session_ != nullptr) session_->progress().CountServed();
+  return true;
+}
 
 bool Stillness::IsTimeToLook() {
   const uint64_t now = MonotonicNs();

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <ctime>
 #include <string>
-#include <utility>
 
 namespace deja::replayer {
 
@@ -52,7 +51,7 @@ class Stillness {
   // In a debugger, too: for waits that no recorded process will end.
   [[nodiscard]] uint64_t ns_of_the_watch() const { return ns_; }
   // True once, when it is time to say so.
-  bool IsTimeToTell() { return ns() >= kTellNs && !std::exchange(told_, true); }
+  bool IsTimeToTell();
   [[nodiscard]] bool IsTimeToGiveUp(uint64_t patience = kGiveUpNs) const {
     return ns() >= patience;
   }

@@ -114,7 +114,12 @@ class Waits {
         return Endless("waits for a signal", thread);
       case SYS_clock_nanosleep:
       case SYS_nanosleep:
-        thread.kind = WaitKind::kTimed;
+        return Timed("sleeps", thread);
+      case SYS_rt_sigtimedwait:
+        if (at.args[2] != 0) Timed("waits for a signal, for a time", thread);
+        return;
+      case SYS_pselect6:
+        if (at.args[4] != 0) Timed("waits for files, for a time", thread);
         return;
 #ifdef SYS_poll
       case SYS_poll:
@@ -138,6 +143,11 @@ class Waits {
     thread.what = std::move(what);
   }
 
+  static void Timed(std::string what, ThreadWait& thread) {
+    thread.kind = WaitKind::kTimed;
+    thread.what = std::move(what);
+  }
+
   // Only these processes can make it ready.
   [[nodiscard]] bool IsOurs(const std::string& file) const {
     if (outside_.files.count(file) != 0) return false;
@@ -156,14 +166,11 @@ class Waits {
                        operation == FUTEX_LOCK_PI || operation == FUTEX_WAIT_REQUEUE_PI;
     if (!waits) return;
     if (at.args[3] == 0) return Endless("waits for a lock or for another thread", thread);
-    thread.kind = WaitKind::kTimed;
+    Timed("waits for a lock or for another thread, for a time", thread);
   }
 
   void Poll(const Standing& at, bool endless, ThreadWait& thread) const {
-    if (!endless) {
-      thread.kind = WaitKind::kTimed;
-      return;
-    }
+    if (!endless) return Timed("waits for files, for a time", thread);
     constexpr size_t kMost = 256;
     std::array<pollfd, kMost> files{};
     const size_t count = at.args[1];
@@ -180,10 +187,7 @@ class Waits {
   }
 
   void Epoll(const Standing& at, bool endless, ThreadWait& thread) const {
-    if (!endless) {
-      thread.kind = WaitKind::kTimed;
-      return;
-    }
+    if (!endless) return Timed("waits for files, for a time", thread);
     std::istringstream info(ReadText(fmt::format("/proc/{}/fdinfo/{}", pid_, at.args[0])));
     std::vector<uint64_t> fds;
     for (std::string word; info >> word;)
@@ -238,6 +242,12 @@ void AddProcess(pid_t pid, const OutsideFiles& outside, ProcessWaits& found) {
   for (const pid_t child : children) AddProcess(child, outside, found);
 }
 
+std::set<pid_t> PidsOf(const ProcessWaits& waits) {
+  std::set<pid_t> pids;
+  for (const ThreadWait& thread : waits.threads) pids.insert(thread.pid);
+  return pids;
+}
+
 }  // namespace
 
 OutsideFiles OwnOpenFiles() {
@@ -255,11 +265,18 @@ ProcessWaits WaitsBelowThis(const std::set<pid_t>& but, const OutsideFiles& outs
   return found;
 }
 
+bool UsesDevice(const ProcessWaits& waits) {
+  for (const pid_t pid : PidsOf(waits))
+    for (const pid_t fd : NumbersIn(fmt::format("/proc/{}/fd", pid)))
+      if (const std::string file = FileOf(pid, static_cast<uint64_t>(fd));
+          file.rfind("/dev/nvidia", 0) == 0 || file == "/dev/kfd")
+        return true;
+  return false;
+}
+
 std::vector<pid_t> WritersOf(const std::string& pipe, const ProcessWaits& waits) {
-  std::set<pid_t> pids;
-  for (const ThreadWait& thread : waits.threads) pids.insert(thread.pid);
   std::vector<pid_t> writers;
-  for (const pid_t pid : pids) {
+  for (const pid_t pid : PidsOf(waits)) {
     for (const pid_t fd : NumbersIn(fmt::format("/proc/{}/fd", pid))) {
       if (FileOf(pid, static_cast<uint64_t>(fd)) != pipe) continue;
       const std::string info = ReadText(fmt::format("/proc/{}/fdinfo/{}", pid, fd));

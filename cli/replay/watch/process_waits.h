@@ -31,7 +31,7 @@ struct ThreadWait {
   WaitKind kind = WaitKind::kNone;
   uint64_t switches = 0;  // how often it has begun to wait
   std::string name;
-  std::string what;  // "reads pipe 4026"; empty unless endless
+  std::string what;  // "reads pipe:[4026]"; empty for kNone
 };
 
 struct ProcessWaits {
@@ -50,6 +50,9 @@ OutsideFiles OwnOpenFiles();
 
 // `but`: children of this process to leave out, and what is below them.
 ProcessWaits WaitsBelowThis(const std::set<pid_t>& but, const OutsideFiles& outside);
+
+// One of the processes has a GPU open: it may wait for what that computes.
+bool UsesDevice(const ProcessWaits& waits);
 
 // The processes that hold the other end of a pipe ("pipe:[4026]"), to write to it.
 std::vector<pid_t> WritersOf(const std::string& pipe, const ProcessWaits& waits);

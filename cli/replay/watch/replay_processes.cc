@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <set>
 #include <utility>
@@ -18,7 +19,7 @@
 #include "cli/replay/fold/turn_scheduler.h"
 #include "cli/replay/report/replay_report.h"
 #include "cli/replay/watch/replay_verdict.h"
-#include "cli/replay/watch/standstill.h"
+#include "common/env_vars.h"
 #include "common/process/proc_stat.h"
 
 namespace deja::cli {
@@ -75,11 +76,21 @@ class Grace {
   int left_ = -1;
 };
 
+// As usual, or hasty in tests.
+Standstill::Pace OwnPace() {
+  Standstill::Pace pace;
+  const char* text = std::getenv(env::kHaste.name);
+  const int haste = text == nullptr ? 0 : std::atoi(text);
+  if (haste <= 0) return pace;
+  return {pace.look / haste, pace.patience / haste, pace.end / haste};
+}
+
 // Finds replays that hang: each by itself, or all, if they wait for each other.
 class Watch {
  public:
-  Watch(std::vector<Replayed>& replays, bool together, const ReplayOptions& options)
-      : only_tells_(options.warn_on_divergence && !options.edited) {
+  Watch(std::vector<Replayed>& replays, bool together, const ReplayOptions& options,
+        Standstill::RecordedSilence recorded)
+      : only_tells_(options.warn_on_divergence && !options.edited), recorded_(std::move(recorded)) {
     outside_.sockets = options.allow_network;
     if (options.may_pause) return;
     if (together) {
@@ -102,7 +113,7 @@ class Watch {
       const auto has_ended = [](const Replayed* replay) { return replay->ended; };
       if (std::all_of(one.replays.begin(), one.replays.end(), has_ended)) continue;
       const Standstill::State state = one.standstill.Look();
-      if (state == Standstill::State::kStands && !only_tells_)
+      if (one.standstill.IsHung() && !only_tells_)
         End(one);
       else if (state > one.told)
         Tell(one, state);
@@ -121,24 +132,26 @@ class Watch {
     watched.reserve(replays.size());
     for (const Replayed* replay : replays)
       watched.push_back({replay->target.rank, replay->pid, replay->target.scratch});
-    watched_.push_back({replays, Standstill(std::move(watched), others, outside_, pace_)});
+    watched_.push_back(
+        {replays, Standstill(std::move(watched), others, outside_, pace_, recorded_)});
   }
 
   static void End(Watched& one) {
     for (Replayed* replay : one.replays)
-      if (!replay->ended && replay->standstill.empty())
-        replay->standstill = one.standstill.Describe();
+      if (!replay->ended && !replay->hang) replay->hang = one.standstill.DescribeHang();
     one.standstill.End();
   }
 
-  void Tell(Watched& one, Standstill::State state) const {
+  static void Tell(Watched& one, Standstill::State state) {
     one.told = state;
-    Diagnose(fmt::format("replay: it has not got on for {} s:", pace_.patience.count() / 1000));
+    Diagnose(fmt::format("replay: it has not got on for {} s:",
+                         one.standstill.Patience(state).count() / 1000));
     for (const std::string& line : one.standstill.Describe()) Diagnose("  " + line);
   }
 
   const bool only_tells_;
-  const Standstill::Pace pace_;
+  const Standstill::RecordedSilence recorded_;
+  const Standstill::Pace pace_ = OwnPace();
   OutsideFiles outside_ = OwnOpenFiles();
   std::vector<Watched> watched_;
 };
@@ -253,14 +266,15 @@ Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options
 }
 
 void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options,
-                    const std::optional<SharedArea>& shared) {
+                    const std::optional<SharedArea>& shared,
+                    const Standstill::RecordedSilence& recorded) {
   sigset_t ends;
   sigset_t old;
   sigemptyset(&ends);
   sigaddset(&ends, SIGCHLD);
   sigprocmask(SIG_BLOCK, &ends, &old);
   const bool together = !options.fold.empty();
-  Watch watch(replays, together, options);
+  Watch watch(replays, together, options, recorded);
   if (shared && shared->devices)
     WaitOnSharedDevices(replays, together, *shared, watch);
   else

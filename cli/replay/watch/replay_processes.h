@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/replay/start/replay_launch.h"
+#include "cli/replay/watch/standstill.h"
 #include "common/os/turn_area.h"
 #include "common/result.h"
 #include "format/reader/rank_reader.h"
@@ -25,8 +26,8 @@ struct Replayed {
   pid_t pid = 0;
   int status = 0;
   bool ended = false;
-  std::string shortage;  // device memory that there was not for it; empty: none was missing
-  std::vector<std::string> standstill;  // what waits for what, where nothing could move any more
+  std::string shortage;      // device memory that there was not for it; empty: none was missing
+  std::optional<Hang> hang;  // nothing: it was not ended
   std::string child;  // the replay is about this child, and ends with it; empty: the rank itself
   const format::RankReader* child_reader = nullptr;
   std::string damage;  // of the recordings that it is given; empty: none
@@ -50,10 +51,10 @@ struct SharedArea {
   size_t at_once = 0;  // ranks on a device; 0: as many as fit
 };
 // They are ended, too, when the user interrupts (cli/interruption.h), and nothing is proved then.
-// Where nothing of a replay can move any more it is ended, after a line that says so
-// (cli/replay/watch/standstill.h).
+// A replay that hangs is ended, after a line that says so (cli/replay/watch/standstill.h).
 void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options,
-                    const std::optional<SharedArea>& shared);
+                    const std::optional<SharedArea>& shared,
+                    const Standstill::RecordedSilence& recorded);
 
 }  // namespace deja::cli
 

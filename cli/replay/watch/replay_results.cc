@@ -88,7 +88,7 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
                                : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
                                             scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
-    AddStandstill(replay.standstill, verdict);
+    if (replay.hang) AddHang(*replay.hang, verdict);
     std::string damage = replay.damage;
     uint64_t lost_from_ns = replay.lost_from_ns;
     if (verdict.outcome == Outcome::kFailed && damage.empty() && !options.edited) {

@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <utility>
 
 #include "cli/replay/report/replay_report.h"
+#include "common/os/activity_count.h"
 #include "common/runtime/own_thread_name.h"
 
 namespace deja::cli {
+
+using std::chrono::milliseconds;
+
 namespace {
 
 bool IsOwn(const ThreadWait& thread) {
@@ -25,7 +30,9 @@ const ThreadWait* SameThread(const ProcessWaits& waits, const ThreadWait& thread
 }  // namespace
 
 // A thread that has not begun another wait since the last look stands where it stood. One beside
-// the first of its process that waits for short times, again and again, looks for something.
+// the first of its process that waits for short times, again and again, looks for something. A long
+// sleep ends by itself, and so may what the process's first thread does. Such waits are silence
+// while nothing that was recorded happens.
 Standstill::State Standstill::Judge(const ProcessWaits& now) const {
   if (now.threads.empty() || now.zombies != last_.zombies) return State::kMoves;
   State state = State::kStands;
@@ -35,9 +42,9 @@ Standstill::State Standstill::Judge(const ProcessWaits& now) const {
     if (before == nullptr || thread.kind == WaitKind::kNone) return State::kMoves;
     const bool stands = thread.switches == before->switches;
     if (thread.kind == WaitKind::kEndless && stands) continue;
-    // A long sleep ends by itself, and so may what the process does first.
-    if (thread.kind != WaitKind::kTimed || stands || thread.tid == thread.pid) return State::kMoves;
-    state = State::kIdles;
+    if (thread.kind != WaitKind::kTimed) return State::kMoves;
+    const bool looks = !stands && thread.tid != thread.pid;
+    state = std::min(state, looks ? State::kIdles : State::kSilent);
   }
   for (const ThreadWait& thread : last_.threads)
     if (!IsOwn(thread) && SameThread(now, thread) == nullptr) return State::kMoves;
@@ -49,16 +56,62 @@ Standstill::State Standstill::Look() {
   if (now - looked_ < pace_.look) return state_;
   looked_ = now;
   ProcessWaits waits = WaitsBelowThis(others_, outside_);
-  const State state = Judge(waits);
+  const uint64_t served = ServedSoFar();
+  State state = Judge(waits);
+  if (state == State::kSilent && served != served_) state = State::kMoves;
   last_ = std::move(waits);
-  if (state == State::kMoves) moved_ = now;
-  if (state != State::kStands) idled_ = now;
+  served_ = served;
+  for (size_t other = 0; other < reached_.size(); ++other)
+    if (state < static_cast<State>(other)) reached_[other] = now;
   state_ = State::kMoves;
-  if (now - idled_ >= pace_.patience)
+  if (TimeIn(State::kStands) >= pace_.patience)
     state_ = State::kStands;
-  else if (now - moved_ >= pace_.patience)
+  else if (TimeIn(State::kIdles) >= pace_.patience)
     state_ = State::kIdles;
+  else if (TimeIn(State::kSilent) >= pace_.patience &&
+           TimeIn(State::kSilent) >= pace_.patience + LongestSilence() && !UsesDevice(last_))
+    state_ = State::kSilent;
   return state_;
+}
+
+uint64_t Standstill::ServedSoFar() const {
+  uint64_t served = 0;
+  for (const WatchedReplay& replay : replays_) served += SumOfActivity(replay.scratch);
+  return served;
+}
+
+milliseconds Standstill::LongestSilence() {
+  if (!silence_) {
+    silence_ = milliseconds(0);
+    for (const WatchedReplay& replay : replays_)
+      silence_ = std::max(*silence_, recorded_(replay.rank));
+  }
+  return *silence_;
+}
+
+milliseconds Standstill::TimeIn(State state) const {
+  return std::chrono::duration_cast<milliseconds>(looked_ - reached_[static_cast<size_t>(state)]);
+}
+
+milliseconds Standstill::Patience(State state) const {
+  return pace_.patience + (state == State::kSilent ? *silence_ : milliseconds(0));
+}
+
+bool Standstill::IsHung() const {
+  return state_ == State::kStands ||
+         (state_ == State::kSilent && TimeIn(State::kSilent) >= pace_.end + *silence_);
+}
+
+Hang Standstill::DescribeHang() const {
+  return {Reason(), Describe()};
+}
+
+std::string Standstill::Reason() const {
+  if (state_ == State::kStands) return "each of its threads waited for another";
+  return fmt::format(
+      "nothing that was recorded happened for {} s, and its threads waited; the recorded run was "
+      "silent for {} s at most",
+      TimeIn(State::kSilent).count() / 1000, silence_->count() / 1000);
 }
 
 std::string Standstill::NameOf(pid_t pid) const {
@@ -80,7 +133,7 @@ std::vector<std::string> Standstill::Describe() const {
   for (const pid_t pid : last_.zombies) lines.push_back(NameOf(pid) + " has ended");
   std::map<pid_t, std::vector<std::string>> by_process;
   for (const ThreadWait& thread : last_.threads) {
-    if (thread.kind != WaitKind::kEndless) continue;
+    if (thread.what.empty() || IsOwn(thread)) continue;
     std::string what = thread.what;
     if (const size_t at = what.find("pipe:[");
         at != std::string::npos && what.find(',') == std::string::npos) {

@@ -23,12 +23,11 @@ void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
   verdict.json["details"] = verdict.details;
 }
 
-void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict) {
-  if (waits.empty()) return;
+void AddHang(const Hang& hang, ReplayVerdict& verdict) {
   verdict.outcome = Outcome::kDiverged;
-  verdict.summary = "the replay hung and was ended: each of its threads waited for another";
-  verdict.details.insert(verdict.details.begin(), waits.begin(), waits.end());
-  verdict.json["standstill"] = waits;
+  verdict.summary = "the replay hung and was ended: " + hang.reason;
+  verdict.details.insert(verdict.details.begin(), hang.waits.begin(), hang.waits.end());
+  verdict.json["standstill"] = hang.waits;
   verdict.json["verdict"] = OutcomeName(verdict.outcome);
   verdict.json["summary"] = verdict.summary;
   verdict.json["details"] = verdict.details;

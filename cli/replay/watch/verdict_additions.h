@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/replay/watch/replay_verdict.h"
+#include "cli/replay/watch/standstill.h"
 #include "cli/summaries/program_parts.h"
 
 namespace deja::cli {
@@ -17,9 +18,8 @@ namespace deja::cli {
 // recorded end failed for that reason.
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
 
-// The replay was ended because nothing in it could move any more, as the lines say; none: it was
-// not.
-void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict);
+// The replay was ended because it hung.
+void AddHang(const Hang& hang, ReplayVerdict& verdict);
 
 // The rank used CUDA, and this machine's driver has no device for it, as `found` says. That may be
 // why a rank did not reach its recorded end.

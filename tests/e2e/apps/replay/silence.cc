@@ -1,7 +1,7 @@
-// A rank that reads from a pipe to which only its child could write. The child ends without a word
-// at the place that an option names.
+// A rank that reads from a pipe to which only its child could write. What an option says of the
+// child: it ends without a word, sleeps for an hour, or for three seconds before it writes.
 //
-//   replay_silence [silent]
+//   replay_silence [silent|asleep|late]
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,11 +9,16 @@
 #include <cstring>
 
 int main(int argc, char** argv) {
-  const bool silent = argc > 1 && strcmp(argv[1], "silent") == 0;
+  const char* option = argc > 1 ? argv[1] : "";
   int ends[2];
   if (pipe(ends) != 0) return 2;
   const pid_t child = fork();
-  if (child == 0) _exit(silent || write(ends[1], "x", 1) == 1 ? 0 : 3);
+  if (child == 0) {
+    if (strcmp(option, "silent") == 0) _exit(0);
+    if (strcmp(option, "asleep") == 0) sleep(3600);
+    if (strcmp(option, "late") == 0) sleep(3);
+    _exit(write(ends[1], "x", 1) == 1 ? 0 : 3);
+  }
   char byte = 0;
   const ssize_t n = read(ends[0], &byte, 1);
   int status = 0;

@@ -1,4 +1,4 @@
-"""A replay in which nothing can move any more ends, and says which process waits for which."""
+"""A replay that hangs ends, and says which process waits for which."""
 import os
 import signal
 import sys
@@ -37,6 +37,21 @@ class Standstill(harness.DejaTest):
                                          rf"deja:   {WAITS}\n\Z")
         os.killpg(process.pid, signal.SIGKILL)
         self.finish(process)
+
+    def test_one_that_sleeps_and_never_did_ends_too(self):
+        run = self.checked(self.deja("replay", self.trace_path(), "--rank", 0, "--", self.program, "asleep",
+                                     env={"DEJA_HASTE": 10}), harness.EXIT_DIVERGED)
+        self.assertRegex(run.stdout, r"\Arank 0: the replay hung and was ended: nothing that was recorded happened for "
+                                     r"\d+ s, and its threads waited; the recorded run was silent for \d+ s at most\n"
+                                     r"  rank 0 \(process \d+\) reads pipe:\[\d+\]; .*\n"
+                                     r"  .*rank 0.* \(process \d+\) sleeps\n\Z")
+        self.assertRegex(run.stderr, r"\Adeja: replay: it has not got on for \d+ s:\n(deja:   .*\n){2}\Z")
+
+    def test_a_sleep_that_was_recorded_is_waited_for(self):
+        recorded = self.checked(self.record_single(self.program, "late", trace="late"))
+        replayed = self.checked(self.deja("replay", self.trace_path("late"), "--rank", 0, env={"DEJA_HASTE": 10}))
+        self.assertEqual(replayed.stdout.splitlines()[0], recorded.stdout.splitlines()[0])
+        self.assertEqual(replayed.stderr, "")
 
 
 if __name__ == "__main__":

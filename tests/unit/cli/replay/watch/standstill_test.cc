@@ -21,7 +21,9 @@
 #include <vector>
 
 #include "cli/replay/watch/process_waits.h"
+#include "common/os/activity_count.h"
 #include "common/runtime/own_thread_name.h"
+#include "tests/support/temp_dir.h"
 
 namespace deja::cli {
 namespace {
@@ -73,9 +75,10 @@ class StandstillTest : public ::testing::Test {
   // The most that a watch finds until it finds `wanted`, or for a second where that is nothing.
   State WatchFor(State wanted) {
     constexpr milliseconds kLook{50};
-    standstill_.emplace(std::vector<WatchedReplay>{{7, children_.front(), "/nonexistent"}},
+    standstill_.emplace(std::vector<WatchedReplay>{{7, children_.front(), scratch_}},
                         std::set<pid_t>{}, OwnOpenFiles(),
-                        Standstill::Pace{kLook, milliseconds(200)});
+                        Standstill::Pace{kLook, milliseconds(200), milliseconds(400)},
+                        [this](uint32_t) { return recorded_silence_; });
     State most = State::kMoves;
     const milliseconds patience{wanted == State::kMoves ? 1000 : 60000};
     for (milliseconds waited{0}; waited < patience; waited += kLook) {
@@ -86,6 +89,8 @@ class StandstillTest : public ::testing::Test {
     return most;
   }
 
+  milliseconds recorded_silence_{0};
+  std::string scratch_ = "/nonexistent";
   std::vector<pid_t> children_;
   std::optional<Standstill> standstill_;
 };
@@ -136,9 +141,47 @@ TEST_F(StandstillTest, AWaitForDataFromOutsideIsNoStandstill) {
   close(ends[1]);
 }
 
-TEST_F(StandstillTest, ALongSleepIsNoStandstill) {
+TEST_F(StandstillTest, ASleepThatWasNotRecordedIsSilence) {
+  Start([] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+  EXPECT_EQ(WatchFor(State::kSilent), State::kSilent);
+  EXPECT_FALSE(standstill_->IsHung());
+  const std::vector<std::string> lines = standstill_->Describe();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].ends_with(") sleeps")) << lines[0];
+  while (!standstill_->IsHung()) {
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_LE(standstill_->Look(), State::kSilent);
+  }
+  EXPECT_EQ(standstill_->DescribeHang().reason.rfind("nothing that was recorded happened", 0), 0u)
+      << standstill_->DescribeHang().reason;
+}
+
+TEST_F(StandstillTest, ASleepThatWasRecordedIsNoStandstill) {
+  recorded_silence_ = std::chrono::hours(1);
   Start([] { std::this_thread::sleep_for(std::chrono::hours(1)); });
   EXPECT_EQ(WatchFor(State::kMoves), State::kMoves);
+}
+
+TEST_F(StandstillTest, AFirstThreadThatLooksAgainAndAgainIsSilent) {
+  Start([] {
+    for (;;) std::this_thread::sleep_for(milliseconds(1));
+  });
+  EXPECT_EQ(WatchFor(State::kSilent), State::kSilent);
+}
+
+TEST_F(StandstillTest, OneThatDoesWhatWasRecordedMeanwhileMoves) {
+  const TempDir folder;
+  scratch_ = folder.path();
+  Start([&] {
+    std::atomic<uint64_t>* served = MapActivityCount(scratch_);
+    if (served == nullptr) _exit(2);
+    for (;;) {
+      std::this_thread::sleep_for(milliseconds(1));
+      served->fetch_add(1);
+    }
+  });
+  EXPECT_EQ(WatchFor(State::kMoves), State::kMoves);
+  EXPECT_NE(SumOfActivity(scratch_), 0u);
 }
 
 TEST_F(StandstillTest, AnAlarmMayStillCome) {
