@@ -59,7 +59,7 @@ MAY_USE = {
         " format/trace",
     "cli/replay/watch":
         "api cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
-        " format/reader format/scratch format/trace",
+        " format/reader format/scratch format/tail format/trace",
     "cli/report": "check check/evidence check/timeline cli cli/check cli/programs cli/summaries format/reader",
     "cli/serve": "api cli/events cli/tensors digest format/reader",
     "cli/summaries": "cli cli/events cli/programs format/reader format/trace",

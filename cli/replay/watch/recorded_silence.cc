@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
 
 #include "api/libc_table.h"
-#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 namespace {
@@ -70,22 +68,26 @@ class Seconds {
 
 }  // namespace
 
+std::chrono::seconds LongestSilence(const std::vector<const format::RankReader*>& processes) {
+  uint64_t start_ns = UINT64_MAX;
+  for (const format::RankReader* reader : processes)
+    start_ns = std::min(start_ns, reader->header().start_mono_ns);
+  Seconds seconds(start_ns);
+  for (const format::RankReader* reader : processes) seconds.Add(*reader);
+  return seconds.LongestGap();
+}
+
 std::chrono::seconds LongestSilence(format::Trace& trace, uint32_t rank, int attempt) {
   const auto own = trace.Rank(rank, attempt);
   if (!own) return {};
-  // A forked rank's replay begins with what its ancestors did.
   std::vector<const format::RankReader*> all = {*own};
+  // A forked rank's replay begins with what its ancestors did.
   for (const auto& processes : {trace.LifeBefore(rank, attempt), trace.Children(rank, attempt)}) {
     if (!processes) continue;
     for (const format::ChildFolder& process : *processes)
       if (const auto reader = trace.Process(process)) all.push_back(*reader);
   }
-  const auto first = std::min_element(all.begin(), all.end(), [](const auto* a, const auto* b) {
-    return a->header().start_mono_ns < b->header().start_mono_ns;
-  });
-  Seconds seconds((*first)->header().start_mono_ns);
-  for (const format::RankReader* reader : all) seconds.Add(*reader);
-  return seconds.LongestGap();
+  return LongestSilence(all);
 }
 
 }  // namespace deja::cli

@@ -7,7 +7,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
+#include "format/reader/rank_reader.h"
 #include "format/trace/trace.h"
 
 namespace deja::cli {
@@ -15,6 +17,8 @@ namespace deja::cli {
 // To the second, rounded up. Recordings that cannot be read add nothing, nor does the time after
 // the last event. `attempt`: as of Trace::Rank.
 std::chrono::seconds LongestSilence(format::Trace& trace, uint32_t rank, int attempt);
+// The same of these processes, at least one, which all ran on one machine.
+std::chrono::seconds LongestSilence(const std::vector<const format::RankReader*>& processes);
 
 }  // namespace deja::cli
 

@@ -13,6 +13,7 @@
 #include "cli/events/symbolizer.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
+#include "cli/replay/watch/lock_order_lack.h"
 #include "cli/replay/watch/replay_verdict.h"
 #include "cli/replay/watch/verdict_additions.h"
 #include "cli/summaries/program_parts.h"
@@ -88,7 +89,7 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
                                : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
                                             scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
-    if (replay.hang) AddHang(*replay.hang, verdict);
+    if (replay.hang) AddHang(*replay.hang, LacksLockOrder(*replay.reader), verdict);
     std::string damage = replay.damage;
     uint64_t lost_from_ns = replay.lost_from_ns;
     if (verdict.outcome == Outcome::kFailed && damage.empty() && !options.edited) {

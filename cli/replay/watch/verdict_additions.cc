@@ -23,11 +23,16 @@ void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
   verdict.json["details"] = verdict.details;
 }
 
-void AddHang(const Hang& hang, ReplayVerdict& verdict) {
+void AddHang(const Hang& hang, bool lacks_lock_order, ReplayVerdict& verdict) {
   verdict.outcome = Outcome::kDiverged;
   verdict.summary = "the replay hung and was ended: " + hang.reason;
   verdict.details.insert(verdict.details.begin(), hang.waits.begin(), hang.waits.end());
   verdict.json["standstill"] = hang.waits;
+  if (lacks_lock_order)
+    verdict.details.push_back(
+        "the order in which the rank's threads took locks was not recorded, and the program may "
+        "depend on "
+        "it; next: deja record --threads order");
   verdict.json["verdict"] = OutcomeName(verdict.outcome);
   verdict.json["summary"] = verdict.summary;
   verdict.json["details"] = verdict.details;

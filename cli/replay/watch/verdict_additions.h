@@ -18,8 +18,8 @@ namespace deja::cli {
 // recorded end failed for that reason.
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
 
-// The replay was ended because it hung.
-void AddHang(const Hang& hang, ReplayVerdict& verdict);
+// The replay was ended because it hung. `lacks_lock_order`: that may be why (lock_order_lack.h).
+void AddHang(const Hang& hang, bool lacks_lock_order, ReplayVerdict& verdict);
 
 // The rank used CUDA, and this machine's driver has no device for it, as `found` says. That may be
 // why a rank did not reach its recorded end.

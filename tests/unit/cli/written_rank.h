@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,10 +36,12 @@ class WrittenRank {
   uint64_t Add(const Body& body) {
     const uint64_t seq = seq_++;
     const std::string encoded =
-        format::EncodeEventToString(format::EventHead{0, seq, 1000 + seq}, body);
+        format::EncodeEventToString(format::EventHead{0, seq, 1000 + waited_ns_ + seq}, body);
     writer_->AddEvent(format::AsBytes(encoded));
     return seq;
   }
+  // Events that follow are later by that.
+  void Wait(std::chrono::nanoseconds time) { waited_ns_ += static_cast<uint64_t>(time.count()); }
   uint64_t Enter(uint64_t comm_seq) {
     format::CallEnter enter;
     enter.api = 1;
@@ -77,6 +80,7 @@ class WrittenRank {
   std::unique_ptr<format::RankWriter> writer_;
   std::unique_ptr<format::RankReader> reader_;
   uint64_t seq_ = 0;
+  uint64_t waited_ns_ = 0;
 };
 
 }  // namespace deja::cli
