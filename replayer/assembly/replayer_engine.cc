@@ -17,6 +17,7 @@
 #include "replayer/core/replay_variables.h"
 #include "replayer/files/served_position.h"
 #include "replayer/files/writer_share.h"
+#include "replayer/forks/awaited_ends.h"
 #include "replayer/forks/bystanders.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/meet/stillness.h"
@@ -164,6 +165,11 @@ void ReplayerEngine::OnExit(int code, preload::ExitHow how) {
   if (how == preload::ExitHow::kUnderscoreExit) AwaitOtherThreads();
   ReportExit(*session, code, how);
   if (how == preload::ExitHow::kExec && live_pid == root_pid) GiveUpRank(scratch);
+}
+
+void ReplayerEngine::OnExec(const preload::NextProgram& next) {
+  if (!next.records_itself() && !scratch.empty()) SayRunsLive(scratch);
+  OnExit(0, preload::ExitHow::kExec);
 }
 
 }  // namespace deja::replayer

@@ -50,6 +50,7 @@ class ReplayerEngine final : private Replayer,
   void OnThreadEnd() override;
   void OnCrash(int signal, const siginfo_t* info, void* ucontext) override;
   void OnExit(int code, preload::ExitHow how) override;
+  void OnExec(const preload::NextProgram& next) override;
   void OnForkChild() override;
   void OnNotRecorded(std::string_view what, bool may_be, std::string_view function) override;
   void OnFilter(const char* call, bool& for_all) override;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr char kAwaited[] = "/awaited";
 constexpr char kMadeAll[] = "/made-all";
+constexpr char kLive[] = "/live";
 
 std::string PathOf(const std::string& scratch, const char* what, int pid) {
   return scratch + what + "/" + std::to_string(pid);
@@ -51,6 +52,14 @@ void SayAllMade(const std::string& scratch, bool is_made) {
 
 bool HasMadeAll(const std::string& scratch, int pid) {
   return IsThere(scratch, kMadeAll, pid);
+}
+
+void SayRunsLive(const std::string& scratch) {
+  Put(scratch, kLive, OwnPid());
+}
+
+bool RunsLive(const std::string& scratch, int pid) {
+  return IsThere(scratch, kLive, pid);
 }
 
 }  // namespace deja::replayer

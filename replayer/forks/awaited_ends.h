@@ -1,8 +1,9 @@
-// What processes of a replay say to each other about the end of one that a signal ended.
+// What processes of a replay say to each other about their ends.
 //
-// It waits for the signal at the end of its recording, as another process of the rank may send it.
-// That one waits until it is there. A signal from outside does not come in a replay. So a process
-// that waits for the end, at a place where the recorded one found it, says that none will.
+// One that a signal ended waits for the signal at the end of its recording, as another process of
+// the rank may send it. That one waits until it is there. A signal from outside does not come in a
+// replay. So a process that waits for the end, at a place where the recorded one found it, says
+// that none will.
 //
 // Files in the scratch folder. Any thread, within the guard; no errors: what is not known costs a
 // wait of some seconds.
@@ -31,6 +32,11 @@ bool IsEndAwaited(const std::string& scratch, int pid);
 // another program has begun to make its own.
 void SayAllMade(const std::string& scratch, bool is_made);
 bool HasMadeAll(const std::string& scratch, int pid);
+
+// The end of the calling process is not to be compared: it becomes a program that is not recorded
+// (static, or of Go), and runs live.
+void SayRunsLive(const std::string& scratch);
+bool RunsLive(const std::string& scratch, int pid);
 
 }  // namespace deja::replayer
 

@@ -358,10 +358,11 @@ void ProcessReplayer::AfterWait(preload::WaitCall& call) {
       WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
   const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
   if (!same && !from_outside) {
-    replayer_.report.Write(ChildEndLine{.pid = recorded,
-                                        .live = EndText(call.status),
-                                        .recorded = EndText(*status),
-                                        .is_live = pids_.IsLive(recorded)});
+    replayer_.report.Write(
+        ChildEndLine{.pid = recorded,
+                     .live = EndText(call.status),
+                     .recorded = EndText(*status),
+                     .is_live = pids_.IsLive(recorded) || RunsLive(replayer_.scratch, live)});
   }
   call.status = *status;
 }

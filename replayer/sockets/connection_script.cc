@@ -40,8 +40,9 @@ ConnectionScript::ConnectionScript(const ReplayPlan& plan, const IsFamilyPeer& i
   const auto& connections = plan.connections();
   for (uint32_t c = 0; c < connections.size(); ++c) {
     by_name_.emplace(connections[c].name, c);
-    lines_[c].family = !connections[c].own &&
-                       (is_family_peer(connections[c].peer) || fifos.IsLive(connections[c].name));
+    const PlannedConnection& info = connections[c];
+    lines_[c].family =
+        !info.own && (is_family_peer(info.peer, info.time_ns) || fifos.IsLive(info.name));
   }
 
   std::vector<const PlannedTransfer*> transfers;

@@ -52,8 +52,8 @@ class ConnectionScript {
   };
 
   // Whether the process that a text of WriteLineage begins with is one of this replay's, and says
-  // again what it said.
-  using IsFamilyPeer = std::function<bool(const std::string& lineage)>;
+  // again what it said from that recorded time on.
+  using IsFamilyPeer = std::function<bool(const std::string& lineage, uint64_t time_ns)>;
   ConnectionScript(const ReplayPlan& plan, const IsFamilyPeer& is_family_peer, const Fifos& fifos);
   ~ConnectionScript();
 

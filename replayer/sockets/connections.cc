@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "common/runtime/clock_ns.h"
@@ -49,10 +49,12 @@ int DescriptorOf(const PlannedConnection& connection) {
 
 // Recordings are looked at when the first such connection asks.
 ConnectionScript::IsFamilyPeer FamilyPeers(const Session& session, const std::string& rank) {
-  return [&session, &rank, recorded = std::set<int>()](const std::string& lineage) mutable {
+  return [&session, &rank, recorded = std::map<int, uint64_t>()](const std::string& lineage,
+                                                                 uint64_t time_ns) mutable {
     if (!preload::LineageHas(lineage, session.rank_pid())) return false;
     if (recorded.empty()) recorded = RecordedProcesses(rank, session.options().scratch);
-    return recorded.count(atoi(lineage.c_str())) != 0;
+    const auto peer = recorded.find(atoi(lineage.c_str()));
+    return peer != recorded.end() && time_ns <= peer->second;
   };
 }
 

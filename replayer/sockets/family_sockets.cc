@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "format/reader/rank_reader.h"
+#include "preload/calls/life_calls.h"
 #include "preload/process/guard.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_sockets.h"
@@ -92,6 +93,17 @@ std::vector<std::string> RecordingsOf(const std::string& rank, const std::string
   return folders;
 }
 
+// When the process became another program; UINT64_MAX: it did not.
+uint64_t ReplacedAt(const format::RankReader& reader) {
+  constexpr auto kByExec = static_cast<uint32_t>(preload::ExitHow::kExec);
+  uint64_t time_ns = UINT64_MAX;
+  const auto cursor = reader.Events();
+  while (const format::Event* event =
+             cursor->NextOf(format::KindBit(format::EventKind::kProcessExit)))
+    time_ns = event->As<format::ProcessExit>()->how == kByExec ? event->time_ns : UINT64_MAX;
+  return time_ns;
+}
+
 // Calls look(opened) for each connection that a process of the rank accepted at `address`, until it
 // returns false.
 template <typename Look>
@@ -135,11 +147,19 @@ SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& add
   return result;
 }
 
-std::set<int> RecordedProcesses(const std::string& rank, const std::string& scratch) {
-  std::set<int> recorded;
-  for (const std::string& folder : RecordingsOf(rank, scratch))
-    if (const auto reader = format::RankReader::Open(folder))
-      recorded.insert(static_cast<int>((*reader)->header().process.pid));
+std::map<int, uint64_t> RecordedProcesses(const std::string& rank, const std::string& scratch) {
+  std::map<int, uint64_t> begun;  // by process: when its last image began
+  std::map<int, uint64_t> recorded;
+  for (const std::string& folder : RecordingsOf(rank, scratch)) {
+    const auto reader = format::RankReader::Open(folder);
+    if (!reader) continue;
+    const auto pid = static_cast<int>((*reader)->header().process.pid);
+    const uint64_t start_ns = (*reader)->header().start_mono_ns;
+    const auto [last, is_new] = begun.try_emplace(pid, start_ns);
+    if (!is_new && last->second > start_ns) continue;
+    last->second = start_ns;
+    recorded[pid] = ReplacedAt(**reader);
+  }
   return recorded;
 }
 

@@ -7,8 +7,9 @@
 #ifndef DEJA_REPLAYER_SOCKETS_FAMILY_SOCKETS_H_
 #define DEJA_REPLAYER_SOCKETS_FAMILY_SOCKETS_H_
 
+#include <cstdint>
 #include <functional>
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -20,9 +21,10 @@ namespace deja::replayer {
 preload::SocketAddress FamilyAddress(const std::string& scratch,
                                      const preload::SocketAddress& address);
 
-// The recorded numbers of the rank's processes that have a recording. Others, such as programs that
-// are statically linked, run live, and do not say again what they said.
-std::set<int> RecordedProcesses(const std::string& rank, const std::string& scratch);
+// The recorded numbers of the rank's processes that have a recording, each with the recorded time
+// until which it has one; UINT64_MAX: to its end. Others, and those that have become a program that
+// is not recorded (static, or of Go), run live, and do not say again what they said.
+std::map<int, uint64_t> RecordedProcesses(const std::string& rank, const std::string& scratch);
 
 // True if a process of the rank accepted a connection at `address`, a recorded Unix name. Reads the
 // recordings of all: `rank`, the folder of the rank's, and those of its children.

@@ -50,8 +50,8 @@ if __name__ == "__main__":
 """
 
 SERVER = r"""
-import socket, subprocess, sys, time
-server = subprocess.Popen([sys.argv[1], "socket"])
+import os, socket, subprocess, sys, time
+server = subprocess.Popen([sys.argv[1], "socket"], preexec_fn=(lambda: os.urandom(4)) if sys.argv[2:] else None)
 client = socket.socket(socket.AF_UNIX)
 while client.connect_ex("socket"):
     time.sleep(0.001)
@@ -185,8 +185,15 @@ class Children(harness.DejaTest):
 
     def test_a_server_that_is_not_recorded(self):
         """What it says is served. In a replay it runs live, and is refused its socket."""
-        run = self.checked(self.record_single(sys.executable, "-c", SERVER, harness.app("connection_static_server"),
-                                              cwd=self.dir))
+        self.server_is_served()
+
+    def test_a_forked_child_that_becomes_one(self):
+        """With preexec_fn Python forks, and the child has a recording up to its exec."""
+        self.server_is_served("forked")
+
+    def server_is_served(self, *options):
+        run = self.checked(self.record_single(sys.executable, "-u", "-c", SERVER, harness.app("connection_static_server"),
+                                              *options, cwd=self.dir))
         self.assertRegex(run.stdout, r"b'[0-9a-f]{8}\\n' 0\n")
         (self.dir / "socket").unlink()
         for _ in range(REPLAYS):

@@ -62,7 +62,8 @@ class ConnectionScriptTest : public testing::Test {
                                             [](uint32_t) { return false; }, api::InputKindOf});
       plan_ = std::move(*plan);
       script_ = std::make_unique<ConnectionScript>(
-          *plan_, [](const std::string& peer) { return peer == "1300 1200 1100"; }, Fifos());
+          *plan_, [](const std::string& peer, uint64_t) { return peer == "1300 1200 1100"; },
+          Fifos());
     }
     return *script_;
   }
