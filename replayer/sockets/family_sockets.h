@@ -22,8 +22,8 @@ preload::SocketAddress FamilyAddress(const std::string& scratch,
                                      const preload::SocketAddress& address);
 
 // The recorded numbers of the rank's processes that have a recording, each with the recorded time
-// until which it has one; UINT64_MAX: to its end. Others, and those that have become a program that
-// is not recorded (static, or of Go), run live, and do not say again what they said.
+// until which it has one; UINT64_MAX: to its end. Others run live, and do not say again what they
+// said. So do those that have become a program that is not recorded (static, or of Go).
 std::map<int, uint64_t> RecordedProcesses(const std::string& rank, const std::string& scratch);
 
 // True if a process of the rank accepted a connection at `address`, a recorded Unix name. Reads the
