@@ -51,8 +51,8 @@ class ConnectionScript {
     std::string difference;  // empty: as recorded so far, or already reported
   };
 
-  // Whether the process that a text of WriteLineage begins with is one of this replay's, and says
-  // again what it said from that recorded time on.
+  // Whether the process that a text of WriteLineage begins with is of this replay, and says again
+  // what it said after that recorded time.
   using IsFamilyPeer = std::function<bool(const std::string& lineage, uint64_t time_ns)>;
   ConnectionScript(const ReplayPlan& plan, const IsFamilyPeer& is_family_peer, const Fifos& fifos);
   ~ConnectionScript();
