@@ -33,7 +33,7 @@ bool IsEndAwaited(const std::string& scratch, int pid);
 void SayAllMade(const std::string& scratch, bool is_made);
 bool HasMadeAll(const std::string& scratch, int pid);
 
-// The end of the calling process is not to be compared: it becomes a program that is not recorded
+// The end of the calling process is not to be compared. It becomes a program that is not recorded
 // (static, or of Go), and runs live.
 void SayRunsLive(const std::string& scratch);
 bool RunsLive(const std::string& scratch, int pid);
