@@ -307,11 +307,14 @@ bool ServedConnections::IsAcceptedInRank(const std::string& address) {
   return it->second;
 }
 
+bool ServedConnections::IsNeverTaken(uint32_t connection) const {
+  return (family_order_.IsNeverAnswered(connection) || family_order_.EndsUnanswered(connection)) &&
+         IsNotAccepted(connection);
+}
+
 // A listener takes connections in the order in which they were made. So the last one is missing
 // among those that were taken.
-bool ServedConnections::IsNeverTaken(uint32_t connection) const {
-  if (!family_order_.IsNeverAnswered(connection) && !family_order_.EndsUnanswered(connection))
-    return false;
+bool ServedConnections::IsNotAccepted(uint32_t connection) const {
   const ReplayPlan& plan = session_.plan();
   const PlannedConnection& ours = plan.connections()[connection];
   const auto made = std::count_if(plan.connections().begin(), plan.connections().end(),

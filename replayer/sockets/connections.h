@@ -96,6 +96,8 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   // The recorded process at the other end of a connection that this one made has ended before it
   // took it, or as it did.
   bool IsNeverTaken(uint32_t connection) const;
+  // No process of the rank has accepted it.
+  bool IsNotAccepted(uint32_t connection) const;
   // The calling thread has received `received` bytes of a connection to a process of the rank. It
   // goes on when others have answered what they had. `lock` is let go while it waits.
   void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);

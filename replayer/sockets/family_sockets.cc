@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/runtime/errno_keeper.h"
 #include "format/reader/rank_reader.h"
 #include "preload/calls/life_calls.h"
 #include "preload/process/guard.h"
@@ -61,6 +62,23 @@ int WhoIs(const sockaddr_un& name, socklen_t size) {
   int live = 0;
   unsigned number = 0;
   return sscanf(text, kClientName, &recorded, &live, &number) == 3 ? recorded : 0;
+}
+
+// -1, and errno.
+int Listen(int type, const SocketAddress& address) {
+  const int made = real::Socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+  if (made < 0) return -1;
+  int listener = fcntl(made, F_DUPFD_CLOEXEC, kFirstInner);
+  if (listener < 0)
+    listener = made;
+  else
+    close(made);
+  if (real::Bind(listener, reinterpret_cast<const sockaddr*>(address.bytes), address.size) == 0 &&
+      real::Listen(listener, SOMAXCONN) == 0)
+    return listener;
+  const ErrnoKeeper keep;
+  close(listener);
+  return -1;
 }
 
 // A blocking accept would keep the number of a descriptor while it waits, one that the program gets
@@ -200,20 +218,29 @@ int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {
   }
 }
 
+int ConnectUntaken(int fd, int type, const std::string& scratch) {
+  static std::atomic<uint32_t> made{0};
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "untaken-%d-%u",
+                         preload::OwnProcessName().pid, made.fetch_add(1));
+  SocketAddress address;
+  address.Set(reinterpret_cast<const sockaddr*>(&name),
+              static_cast<socklen_t>(kPath + 1 + static_cast<size_t>(n)));
+  address = FamilyAddress(scratch, address);  // which the fence lets through
+  const int listener = Listen(type, address);
+  if (listener < 0) return -1;
+  if (real::Connect(fd, reinterpret_cast<const sockaddr*>(address.bytes), address.size) == 0)
+    return listener;
+  const ErrnoKeeper keep;
+  close(listener);
+  return -1;
+}
+
 int StartFamilyListener(int type, const SocketAddress& address,
                         std::function<void(int, int)> take) {
-  const int made = real::Socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-  if (made < 0) return -1;
-  int listener = fcntl(made, F_DUPFD_CLOEXEC, kFirstInner);
-  if (listener < 0)
-    listener = made;
-  else
-    close(made);
-  if (real::Bind(listener, reinterpret_cast<const sockaddr*>(address.bytes), address.size) != 0 ||
-      real::Listen(listener, SOMAXCONN) != 0) {
-    close(listener);
-    return -1;
-  }
+  const int listener = Listen(type, address);
+  if (listener < 0) return -1;
   StartOwnThread([listener, take = std::move(take)] { Accept(listener, take); });
   return listener;
 }

@@ -39,6 +39,11 @@ size_t CountAccepted(const std::string& rank, const std::string& scratch, std::s
 // -1 and errno.
 int ConnectFamily(int fd, const preload::SocketAddress& address, int patience_ms);
 
+// Connects `fd`, a Unix socket of this type, to a listener that takes nothing. Returns that
+// listener, whose end resets the connection; or -1, and errno. `scratch`: the replay's scratch
+// folder.
+int ConnectUntaken(int fd, int type, const std::string& scratch);
+
 // Listens at `address` by a thread that calls `take` for each connection that comes in, until the
 // listener is ended. `take` gets the connection's descriptor, and the recorded number of the
 // process at its other end (0: not known). Returns a descriptor for EndFamilyListener; -1: it

@@ -74,6 +74,8 @@ class ServedSocket final : public preload::ConnectionObject {
   // To another process of the rank. `lock` is let go while it waits.
   int ConnectFamily(int fd, const preload::SocketAddress& target, int patience_ms,
                     std::unique_lock<std::mutex>& lock);
+  // To a listener that was gone before it accepted: the program finds a reset when it first reads.
+  int ConnectUntaken(int fd, const preload::SocketAddress& target);
   // Connections of the rank's other processes come in, beside recorded ones.
   void ListenForFamily();
   // The recorded transfer of a connection to a process of the rank moved nothing: this one does
@@ -111,7 +113,8 @@ class ServedSocket final : public preload::ConnectionObject {
   uint32_t waiting_ = 0;  // threads that wait to receive
   int family_listener_ = -1;
   bool for_another_ = false;
-  bool live_ = false;  // leads to a process of the rank, or outside with leave
+  bool live_ = false;        // leads to a process of the rank, or outside with leave
+  bool is_untaken_ = false;  // inner_ is its listener
   bool listening_ = false;
   bool token_ = false;  // a byte shows that something is there
   bool ended_ = false;  // the end shows by itself

@@ -119,6 +119,18 @@ int ServedSocket::ConnectFamily(int fd, const SocketAddress& target, int patienc
   return result;
 }
 
+int ServedSocket::ConnectUntaken(int fd, const SocketAddress& target) {
+  if (!ReplacePair(fd)) return -1;
+  const int listener = replayer::ConnectUntaken(fd, type_, layer_.session_.options().scratch);
+  if (listener < 0) return -1;
+  if (inner_ >= 0) close(inner_);
+  inner_ = listener;
+  live_ = is_untaken_ = true;
+  remote_ = target;
+  layer_.Moved();
+  return 0;
+}
+
 void ServedSocket::ListenForFamily() {
   if (domain_ != AF_UNIX || type_ == SOCK_DGRAM || local_.size <= sizeof(sa_family_t)) return;
   for_another_ = bound_ != kNone && !layer_.script_.Accepts(bound_) &&
@@ -183,6 +195,8 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
   if (info.own) {
     // Its maker may have closed it, when the process that accepts from it had inherited it.
     const bool is_closed = listener == nullptr && domain_ == AF_UNIX;
+    if (is_closed && info.result >= 0 && layer_.IsNotAccepted(planned))
+      return ConnectUntaken(fd, target);
     if (is_closed ? layer_.IsAcceptedInRank(info.remote)
                   : listener != nullptr && listener->IsForAnother())
       return ConnectFamily(fd, target, kPatienceMs, lock);
