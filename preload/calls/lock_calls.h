@@ -25,6 +25,9 @@ struct LockCall {
   void (*give_back)(LockCall& call) = nullptr;
 };
 
+// The text of the note by which a recording says that OrdersLoops was true.
+inline constexpr char kLoopsAreOrdered[] = "python/loops-are-ordered";
+
 class LockCalls {
  public:
   // While locks are ordered. Programs' exceptions pass through it.
@@ -35,6 +38,9 @@ class LockCalls {
   // The threads of this process, which has one yet, meet at locks: their order counts, whether it
   // was asked for or not.
   virtual void OnThreadsMeet() {}
+  // asyncio's loops of this process take what threads hand over by a lock that processes share, so
+  // that its order is recorded. In a replay: if the recorded ones did.
+  virtual bool OrdersLoops() { return false; }
 
  protected:
   ~LockCalls() = default;

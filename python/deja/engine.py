@@ -125,6 +125,7 @@ _update = _entry("deja_impl_update", ctypes.c_void_p, library=_quick)
 digest_entry = _entry("deja_impl_digest", ctypes.c_void_p, ctypes.c_size_t, result=ctypes.c_uint64, library=_quick)
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
 _threads_meet = _entry("deja_impl_threads_meet", library=_quick)
+_orders_loops = _entry("deja_impl_orders_loops", result=ctypes.c_int, library=_quick)
 _python_function = _entry(
     "deja_impl_python_function", ctypes.c_char_p, ctypes.c_char_p, result=ctypes.c_uint32, library=_quick
 )
@@ -182,6 +183,11 @@ def threads_meet():
     """Before the first thread of a server: the order in which its threads take locks counts."""
     if _threads_meet is not None:
         _threads_meet()
+
+
+def orders_loops():
+    """Whether asyncio's loops take what threads hand over in an order that is recorded, or given back."""
+    return _orders_loops is not None and _orders_loops() != 0
 
 
 class library:

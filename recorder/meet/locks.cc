@@ -71,6 +71,14 @@ void LockRecorder::OnThreadsMeet() {
   if (recorder_.Active() != nullptr) preload::AskForLockOrder();
 }
 
+bool LockRecorder::OrdersLoops() {
+  const preload::Guard guard;
+  Recording* rec = recorder_.Active();
+  if (rec == nullptr) return false;
+  rec->writer.Write(format::Note{preload::kLoopsAreOrdered});
+  return true;
+}
+
 void LockRecorder::OnLock(LockCall& call) {
   call.real(call);
   const preload::Guard guard;

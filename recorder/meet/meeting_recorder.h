@@ -38,6 +38,7 @@ class LockRecorder : public preload::LockCalls {
   explicit LockRecorder(Recorder& recorder) : recorder_(recorder) {}
 
   void OnThreadsMeet() override;
+  bool OrdersLoops() override;
   void OnLock(preload::LockCall& call) override;
   void OnOnceBegins(preload::LockCall& call) override;
 

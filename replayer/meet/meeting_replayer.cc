@@ -74,6 +74,17 @@ void LockReplayer::Begin() {
   preload::WantLockOrder(locks_ != nullptr);
 }
 
+bool LockReplayer::OrdersLoops() {
+  const preload::Guard guard;
+  if (replayer_.session == nullptr) return false;
+  const auto reader = format::RankReader::Open(replayer_.session->options().folder);
+  if (!reader) return false;
+  const auto cursor = (*reader)->Events();
+  while (const format::Event* event = cursor->NextOf(format::KindBit(format::EventKind::kNote)))
+    if (event->As<format::Note>()->text == preload::kLoopsAreOrdered) return true;
+  return false;
+}
+
 void LockReplayer::Abandon() {
   locks_ = nullptr;
   preload::WantLockOrder(false);

@@ -48,6 +48,7 @@ class LockReplayer : public preload::LockCalls {
   // As LockOrder's.
   void Renumber(int (*new_number)(int tid));
 
+  bool OrdersLoops() override;
   void OnLock(preload::LockCall& call) override;
   void OnOnceBegins(preload::LockCall& call) override;
 

@@ -36,3 +36,8 @@ DEJA_EXPORT void deja_impl_interpreter_layout(const void* layout) {
 DEJA_EXPORT void deja_impl_threads_meet() {
   if (Engine* engine = GetEngine()) engine->locks->OnThreadsMeet();
 }
+
+DEJA_EXPORT int deja_impl_orders_loops() {
+  Engine* engine = GetEngine();
+  return engine != nullptr && engine->locks->OrdersLoops() ? 1 : 0;
+}
