@@ -186,7 +186,7 @@ def threads_meet():
 
 
 def orders_loops():
-    """Whether asyncio's loops take what threads hand over in an order that is recorded, or given back."""
+    """Whether asyncio's loops find the ends of commands in an order that is recorded, or given back."""
     return _orders_loops is not None and _orders_loops() != 0
 
 

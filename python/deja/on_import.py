@@ -28,7 +28,7 @@ _WATCHED = {
     "torch._dynamo.skipfiles": "deja.training.torch_dynamo",
     "concurrent.futures.thread": "deja.training.torch_saves",
     "concurrent.futures.process": "deja.ordering.ordered_executors",
-    "asyncio.selector_events": "deja.ordering.ordered_loops",
+    "asyncio.unix_events": "deja.ordering.ordered_ends",
     "multiprocessing.managers": "deja.ordering.ordered_managers",
     "multiprocessing.spawn": "deja.spawning.spawned",
     "torch.multiprocessing.reductions": "deja.spawning.torch_shared",
@@ -40,6 +40,7 @@ _ORDERED = {
     "concurrent.futures._base": "deja.ordering.ordered_futures",
     "multiprocessing.queues": "deja.ordering.ordered_feeders",
     "concurrent.futures.thread": "deja.ordering.ordered_pools",
+    "asyncio.selector_events": "deja.ordering.ordered_loops",
 }
 _listeners = {name: [ours] for name, ours in _WATCHED.items()}
 

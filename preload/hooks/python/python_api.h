@@ -33,7 +33,7 @@ void deja_impl_interpreter_layout(const void* layout);
  * recorded, as with `deja record --threads order`, and given back in a replay. */
 void deja_impl_threads_meet(void);
 
-/* 1: asyncio's loops of this process take what threads hand over in an order that is recorded, or
+/* 1: asyncio's loops of this process find the ends of commands in an order that is recorded, or
  * given back. Recordings of older versions have none. */
 int deja_impl_orders_loops(void);
 

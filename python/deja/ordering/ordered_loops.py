@@ -1,54 +1,29 @@
-"""asyncio's loops: a pass finds in a replay what other threads had handed over by then in the recording.
+"""asyncio's loops where the order of locks is recorded, or kept (`deja record --threads order`).
 
 Other threads hand a loop what it is to call: results of executors, coroutines, the ends of commands. They append it to
 the loop's list without a lock. Whether a pass of the loop finds it depends on the interpreter's lock, which no
 recording has. So they put it elsewhere, with a lock, and each pass takes from there once it has polled. A handler of a
 signal may come in the middle and hand something over, too, so a thread can take the lock twice.
-
-With `deja record --threads order` any lock does. Without it this is one of multiprocessing, whose order is recorded.
 """
 
 import functools
-import os
 import threading
 from asyncio import events
 
 
 def install(module):
     """module: asyncio.selector_events, which has been imported."""
-    make_lock = _maker_of_locks()
-    if make_lock is None:
-        return
     loop = module.BaseSelectorEventLoop
-    loop.__init__ = _with_calls(loop.__init__, make_lock)
+    loop.__init__ = _with_calls(loop.__init__)
     loop.call_soon_threadsafe = _handed_over(loop.call_soon_threadsafe)
     loop._process_events = _with_what_was_handed_over(loop._process_events)
-
-
-def _maker_of_locks():
-    """None: a recording of an older version, whose loops had no lock."""
-    if os.environ.get("DEJA_THREADS") == "order":
-        return threading.RLock
-    from deja import engine
-
-    return _shared_lock if engine.orders_loops() else None
-
-
-def _shared_lock():
-    import multiprocessing
-
-    try:
-        # The start method fork gives the semaphore's name back at once, whatever the program's own method is.
-        return multiprocessing.get_context("fork").RLock()
-    except (ImportError, OSError):  # no semaphores on this machine
-        return threading.RLock()
 
 
 class _Calls:
     """What other threads have handed over since the loop's last pass."""
 
-    def __init__(self, lock):
-        self._lock = lock
+    def __init__(self):
+        self._lock = threading.RLock()
         self._handles = []
 
     def put(self, handle):
@@ -61,10 +36,10 @@ class _Calls:
         return taken
 
 
-def _with_calls(make, make_lock):
+def _with_calls(make):
     @functools.wraps(make)
     def make_loop(loop, *arguments, **named):
-        loop._deja_calls = _Calls(make_lock())
+        loop._deja_calls = _Calls()
         make(loop, *arguments, **named)
 
     return make_loop

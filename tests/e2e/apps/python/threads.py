@@ -199,6 +199,26 @@ def pools_at_the_end():
     time.sleep(0.02 - pause)
 
 
+def ends_of_commands():
+    """Several commands end before the loop's next pass, or between its passes: PAUSE_SECRET, in seconds, says which."""
+    pause, log = float(os.environ["PAUSE_SECRET"]), []
+
+    async def run(number):
+        command = await asyncio.create_subprocess_exec("sh", "-c", f"exit {number}")
+        log.append(await command.wait())
+
+    async def run_all():
+        commands = [asyncio.ensure_future(run(number)) for number in range(3)]
+        await asyncio.sleep(0.01)
+        time.sleep(pause)
+        while not all(command.done() for command in commands):
+            log.append("pass")
+            await asyncio.sleep(0.001)
+
+    asyncio.run(run_all())
+    print(*log, sep="\n")
+
+
 def loop_of_asyncio():
     """Threads hand over results between passes of the loop: PAUSE_SECRET, in seconds, says between which."""
     pause, log = float(os.environ["PAUSE_SECRET"]), []

@@ -90,10 +90,10 @@ class Threads(harness.DejaTest):
     def test_simple_queues_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "simple_queues"))
 
-    def assertReplaysAtAnotherPace(self, behaviour, recorded, replayed, trace="run.deja"):
+    def assertReplaysAtAnotherPace(self, behaviour, recorded, replayed, trace="run.deja", options=ORDER):
         """Pauses in seconds; a trace has no secrets, so a replay may have another one."""
         pause = {"PAUSE_SECRET": recorded}
-        run = self.checked(self.record_single(sys.executable, SCRIPT, behaviour, options=ORDER, env=pause, trace=trace))
+        run = self.checked(self.record_single(sys.executable, SCRIPT, behaviour, options=options, env=pause, trace=trace))
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0, options=["--pass-env", "PAUSE_SECRET"], env={"PAUSE_SECRET": replayed}, trace=trace))
             self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
@@ -113,6 +113,14 @@ class Threads(harness.DejaTest):
         for recorded, replayed in (("0.01", "0"), ("0", "0.01")):
             with self.subTest(recorded=recorded):
                 self.assertReplaysAtAnotherPace("loop_of_asyncio", recorded, replayed, f"{recorded}.deja")
+
+    def test_the_ends_of_commands_in_a_loop_of_asyncio(self):
+        """A thread waits for each. Their order is recorded without an option, too."""
+        for options in (ORDER, ()):
+            for recorded, replayed in (("0.2", "0"), ("0", "0.2")):
+                with self.subTest(recorded=recorded, options=options):
+                    self.assertReplaysAtAnotherPace("ends_of_commands", recorded, replayed,
+                                                    f"{recorded}-{len(options)}.deja", options)
 
     def test_the_time_beside_threads_that_want_the_interpreter(self):
         """The interpreter's lock reads a clock whenever a thread waits for it."""
