@@ -2,7 +2,7 @@
 
 A thread waits for each command, and hands its end to the loop without a lock. Whether a pass finds it depends on the
 interpreter's lock, which no recording has. So the thread puts it elsewhere, with a lock of multiprocessing, whose order
-is recorded, and each pass takes from there once it has polled, as long as commands run.
+is recorded. Each pass takes from there once it has polled, as long as commands run.
 
 What other threads hand over, such as the results of executors, stays as it is: which thread does which work is not
 recorded. `deja record --threads order` records that, too (ordered_loops.py).
