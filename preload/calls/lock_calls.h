@@ -38,8 +38,8 @@ class LockCalls {
   // The threads of this process, which has one yet, meet at locks: their order counts, whether it
   // was asked for or not.
   virtual void OnThreadsMeet() {}
-  // asyncio's loops of this process take the ends of commands, which threads hand over, by a lock
-  // that processes share, so that its order is recorded. In a replay: if the recorded ones did.
+  // asyncio's loops of this process take the ends of commands, which threads hand over, by a
+  // semaphore whose order is recorded. In a replay: if the recorded ones did.
   virtual bool OrdersLoops() { return false; }
 
  protected:
