@@ -16,7 +16,7 @@ using Count = std::atomic<uint64_t>;
 static_assert(sizeof(Count) == sizeof(uint64_t) && Count::is_always_lock_free);
 
 std::string FolderOf(const std::string& scratch) {
-  return scratch + "/activity";
+  return scratch + kActivityFolder;
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ std::string FolderOf(const std::string& scratch) {
 Count* MapActivityCount(const std::string& scratch) {
   const std::string folder = FolderOf(scratch);
   mkdir(folder.c_str(), 0777);
-  const std::string path = folder + "/" + std::to_string(syscall(SYS_getpid));
+  const std::string path = folder + std::to_string(syscall(SYS_getpid));
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return nullptr;
   void* memory = MAP_FAILED;

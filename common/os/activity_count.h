@@ -13,6 +13,9 @@
 
 namespace deja {
 
+// The folder of these files, in a scratch folder.
+inline constexpr char kActivityFolder[] = "/activity/";
+
 // The calling process's count. Null: the file cannot be made.
 std::atomic<uint64_t>* MapActivityCount(const std::string& scratch);
 

@@ -60,7 +60,8 @@ Session* Session::Open(const SessionOptions& options) {
     if (!live_trace) return fail(live_trace.error());
     session->live_trace_ = *live_trace;
   }
-  session->progress_ = std::make_unique<Progress>(plan, MapActivityCount(options.scratch));
+  session->progress_ =
+      std::make_unique<Progress>(plan, options.hold ? nullptr : MapActivityCount(options.scratch));
   if (session->options_.is_late) session->progress_->child_signals().LeaveLive();
   session->payloads_ = std::make_unique<PayloadSource>(*session->reader_, plan);
   session->payloads_->Start();

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/os/activity_count.h"
 #include "common/os/folder_entries.h"
 #include "common/os/small_file.h"
 #include "common/runtime/raw_syscall.h"
@@ -106,8 +107,13 @@ class Lines {
   char text_[8192];
 };
 
-// Writable memory that is shared with other processes, but for the file `apart`.
-Reason SharedMemory(const char* apart) {
+// Writable memory that is shared with other processes, but for the files of `scratch` that an image
+// may write, too.
+Reason SharedMemory(const std::string& scratch) {
+  char pipes[PATH_MAX];
+  snprintf(pipes, sizeof pipes, "%s%s", scratch.c_str(), kPipesFile);
+  char counts[PATH_MAX];
+  snprintf(counts, sizeof counts, "%s%s", scratch.c_str(), kActivityFolder);
   Lines maps("/proc/self/maps");
   if (!maps.opened()) return Reason::Of("/proc/self/maps cannot be read");
   while (const char* line = maps.Next()) {
@@ -115,7 +121,9 @@ Reason SharedMemory(const char* apart) {
     if (access == nullptr || std::strlen(access) < 5 || access[2] != 'w' || access[4] != 's')
       continue;
     const char* path = std::strchr(line, '/');
-    if (path == nullptr || std::strcmp(path, apart) != 0)
+    const bool apart = path != nullptr && (std::strcmp(path, pipes) == 0 ||
+                                           std::strncmp(path, counts, std::strlen(counts)) == 0);
+    if (!apart)
       return Reason::Of("it writes to shared memory (%s)", path != nullptr ? path : "no file");
   }
   return {};
@@ -137,9 +145,7 @@ Reason ForEachDescriptor(See see) {
 
 Reason SharedWithOthers(const std::string& scratch) {
   if (HasChildren()) return Reason::Of("it has child processes");
-  char pipes[PATH_MAX];
-  snprintf(pipes, sizeof pipes, "%s%s", scratch.c_str(), kPipesFile);
-  if (const Reason shared = SharedMemory(pipes); !shared.empty()) return shared;
+  if (const Reason shared = SharedMemory(scratch); !shared.empty()) return shared;
   if (HasText("/proc/self/timers")) return Reason::Of("it has timers");
   for (const auto which : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF}) {
     itimerval timer{};
