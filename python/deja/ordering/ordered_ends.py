@@ -14,6 +14,8 @@ import os
 import threading
 from asyncio import events
 
+from deja.ordering import ordered_loops
+
 _thread = threading.local()  # waits_for_loop: the loop to which this thread hands the end of its command
 
 
@@ -31,27 +33,25 @@ def install(module):
     loop._process_events = _with_ends(loop._process_events)
 
 
-class _Ends:
+class _Ends(ordered_loops.Calls):
     """The ends of one loop's commands. Its thread alone counts those that it awaits."""
 
     def __init__(self):
-        try:
-            # The start method fork gives the semaphore's name back at once, whatever the program's own method is.
-            self._lock = multiprocessing.get_context("fork").Lock()
-        except (ImportError, OSError):  # this machine has no semaphores
-            self._lock = threading.Lock()
-        self._handles = []
+        super().__init__(_shared_lock())
         self.awaited = 0
 
-    def put(self, handle):
-        with self._lock:
-            self._handles.append(handle)
-
     def take(self):
-        with self._lock:
-            taken, self._handles = self._handles, []
+        taken = super().take()
         self.awaited -= len(taken)
         return taken
+
+
+def _shared_lock():
+    try:
+        # The start method fork gives the semaphore's name back at once, whatever the program's own method is.
+        return multiprocessing.get_context("fork").Lock()
+    except (ImportError, OSError):  # this machine has no semaphores
+        return threading.Lock()
 
 
 def _awaited(add):
@@ -84,11 +84,7 @@ def _handed_over(call_soon):
         ends = getattr(loop, "_deja_ends", None)
         if ends is None or getattr(_thread, "waits_for_loop", None) is not loop:
             return call_soon(loop, callback, *arguments, context=context)
-        loop._check_closed()
-        handle = events.Handle(callback, arguments, loop, context)
-        ends.put(handle)
-        loop._write_to_self()
-        return handle
+        return ordered_loops.hand_over(loop, ends, callback, arguments, context)
 
     return call_soon_threadsafe
 

@@ -19,11 +19,11 @@ def install(module):
     loop._process_events = _with_what_was_handed_over(loop._process_events)
 
 
-class _Calls:
-    """What other threads have handed over since the loop's last pass."""
+class Calls:
+    """What other threads have handed over since the loop's last pass; `lock` has a recorded order."""
 
-    def __init__(self):
-        self._lock = threading.RLock()
+    def __init__(self, lock):
+        self._lock = lock
         self._handles = []
 
     def put(self, handle):
@@ -36,10 +36,21 @@ class _Calls:
         return taken
 
 
+def hand_over(loop, calls, callback, arguments, context):
+    """As call_soon_threadsafe, to `calls` of the loop."""
+    loop._check_closed()
+    if loop._debug:
+        loop._check_callback(callback, "call_soon_threadsafe")
+    handle = events.Handle(callback, arguments, loop, context)
+    calls.put(handle)
+    loop._write_to_self()
+    return handle
+
+
 def _with_calls(make):
     @functools.wraps(make)
     def make_loop(loop, *arguments, **named):
-        loop._deja_calls = _Calls()
+        loop._deja_calls = Calls(threading.RLock())
         make(loop, *arguments, **named)
 
     return make_loop
@@ -50,13 +61,7 @@ def _handed_over(call_soon):
     def call_soon_threadsafe(loop, callback, *arguments, context=None):
         if loop._thread_id == threading.get_ident():
             return call_soon(loop, callback, *arguments, context=context)
-        loop._check_closed()
-        if loop._debug:
-            loop._check_callback(callback, "call_soon_threadsafe")
-        handle = events.Handle(callback, arguments, loop, context)
-        loop._deja_calls.put(handle)
-        loop._write_to_self()
-        return handle
+        return hand_over(loop, loop._deja_calls, callback, arguments, context)
 
     return call_soon_threadsafe
 
