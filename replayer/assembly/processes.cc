@@ -47,6 +47,7 @@ void ReplayerEngine::OpenChild() {
   all_is_made_ = options.folder.empty();
   SayAllMade(scratch, all_is_made_);
   if (options.folder.empty()) return;
+  SayRunsLive(scratch, false);
   if (options.is_companion) BecomeCompanion(IsOtherRank(scratch, name.path));
   options.scratch = scratch;
   const bool is_rank = forked == name.path;

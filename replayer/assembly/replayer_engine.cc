@@ -168,7 +168,7 @@ void ReplayerEngine::OnExit(int code, preload::ExitHow how) {
 }
 
 void ReplayerEngine::OnExec(const preload::NextProgram& next) {
-  if (!next.records_itself() && !scratch.empty()) SayRunsLive(scratch);
+  if (!next.records_itself() && !scratch.empty()) SayRunsLive(scratch, true);
   OnExit(0, preload::ExitHow::kExec);
 }
 

@@ -26,6 +26,14 @@ std::string Put(const std::string& scratch, const char* what, int pid) {
   return path;
 }
 
+// The calling process says so, or takes it back.
+void Mark(const std::string& scratch, const char* what, bool is_so) {
+  if (is_so)
+    Put(scratch, what, OwnPid());
+  else
+    unlink(PathOf(scratch, what, OwnPid()).c_str());
+}
+
 bool IsThere(const std::string& scratch, const char* what, int pid) {
   return access(PathOf(scratch, what, pid).c_str(), F_OK) == 0;
 }
@@ -44,18 +52,15 @@ bool IsEndAwaited(const std::string& scratch, int pid) {
 }
 
 void SayAllMade(const std::string& scratch, bool is_made) {
-  if (is_made)
-    Put(scratch, kMadeAll, OwnPid());
-  else
-    unlink(PathOf(scratch, kMadeAll, OwnPid()).c_str());
+  Mark(scratch, kMadeAll, is_made);
 }
 
 bool HasMadeAll(const std::string& scratch, int pid) {
   return IsThere(scratch, kMadeAll, pid);
 }
 
-void SayRunsLive(const std::string& scratch) {
-  Put(scratch, kLive, OwnPid());
+void SayRunsLive(const std::string& scratch, bool runs_live) {
+  Mark(scratch, kLive, runs_live);
 }
 
 bool RunsLive(const std::string& scratch, int pid) {

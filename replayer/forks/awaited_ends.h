@@ -34,8 +34,8 @@ void SayAllMade(const std::string& scratch, bool is_made);
 bool HasMadeAll(const std::string& scratch, int pid);
 
 // The end of the calling process is not to be compared. It becomes a program that is not recorded
-// (static, or of Go), and runs live.
-void SayRunsLive(const std::string& scratch);
+// (static, or of Go), and runs live; or, under the same number, one that has a recording.
+void SayRunsLive(const std::string& scratch, bool runs_live);
 bool RunsLive(const std::string& scratch, int pid);
 
 }  // namespace deja::replayer

@@ -31,8 +31,7 @@ void AddHang(const Hang& hang, bool lacks_lock_order, ReplayVerdict& verdict) {
   if (lacks_lock_order)
     verdict.details.push_back(
         "the order in which the rank's threads took locks was not recorded, and the program may "
-        "depend on "
-        "it; next: deja record --threads order");
+        "depend on it; next: deja record --threads order");
   verdict.json["verdict"] = OutcomeName(verdict.outcome);
   verdict.json["summary"] = verdict.summary;
   verdict.json["details"] = verdict.details;

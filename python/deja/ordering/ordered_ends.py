@@ -9,7 +9,6 @@ recorded. `deja record --threads order` records that, too (ordered_loops.py).
 """
 
 import functools
-import multiprocessing
 import os
 import threading
 from asyncio import events
@@ -47,6 +46,8 @@ class _Ends(ordered_loops.Calls):
 
 
 def _shared_lock():
+    import multiprocessing  # most loops run no commands
+
     try:
         # The start method fork gives the semaphore's name back at once, whatever the program's own method is.
         return multiprocessing.get_context("fork").Lock()
