@@ -126,6 +126,7 @@ digest_entry = _entry("deja_impl_digest", ctypes.c_void_p, ctypes.c_size_t, resu
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
 _threads_meet = _entry("deja_impl_threads_meet", library=_quick)
 _orders_loops = _entry("deja_impl_orders_loops", result=ctypes.c_int, library=_quick)
+_in_any_order = _entry("deja_impl_in_any_order", ctypes.c_int, result=ctypes.c_int, library=_quick)
 _python_function = _entry(
     "deja_impl_python_function", ctypes.c_char_p, ctypes.c_char_p, result=ctypes.c_uint32, library=_quick
 )
@@ -188,6 +189,17 @@ def threads_meet():
 def orders_loops():
     """Whether asyncio's loops find the ends of commands in an order that is recorded, or given back."""
     return _orders_loops is not None and _orders_loops() != 0
+
+
+class any_order:
+    """with any_order(): what this thread writes into pipes, and its locks, need no order; none is recorded."""
+
+    def __enter__(self):
+        self._before = 0 if _in_any_order is None else _in_any_order(1)
+
+    def __exit__(self, *_):
+        if _in_any_order is not None:
+            _in_any_order(self._before)
 
 
 class library:

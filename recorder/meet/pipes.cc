@@ -16,6 +16,7 @@
 #include "format/tail/job_memory.h"
 #include "preload/calls/connections.h"
 #include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/meet/any_order.h"
 #include "preload/meet/shared_semaphores.h"
 #include "preload/process/guard.h"
 #include "recorder/meet/meeting_recorder.h"
@@ -141,7 +142,8 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
 
 void MeetingRecorder::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
   PipeSlot* slot = pipe.out();
-  if (slot == nullptr || SharedSemaphores::GuardsThisThread()) return transfer.Real();
+  if (slot == nullptr || SharedSemaphores::GuardsThisThread() || preload::t_in_any_order)
+    return transfer.Real();
   {
     const ErrnoKeeper keep;
     const preload::Guard guard;

@@ -9,6 +9,7 @@
 
 #include "preload/calls/lock_calls.h"
 #include "preload/engine/engine.h"
+#include "preload/meet/any_order.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
 
@@ -16,7 +17,7 @@ namespace deja::preload {
 
 // The engine, if this lock of the program's has an order; else null.
 inline Engine* EngineForLock(const void* lock, format::LockUse use) {
-  if (!LocksAreOrdered() || InsideDeja()) [[likely]]
+  if (!LocksAreOrdered() || InsideDeja() || t_in_any_order) [[likely]]
     return nullptr;
   Engine* engine = GetEngine();
   // A forked child, with one thread, has none.

@@ -1,10 +1,12 @@
 #include "preload/hooks/python/python_api.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "preload/calls/lock_calls.h"
 #include "preload/engine/engine.h"
 #include "preload/hooks/export.h"
+#include "preload/meet/any_order.h"
 #include "preload/stack/python_stack.h"
 
 using namespace deja::preload;  // NOLINT: the entry points below are this file's only names
@@ -40,4 +42,8 @@ DEJA_EXPORT void deja_impl_threads_meet() {
 DEJA_EXPORT int deja_impl_orders_loops() {
   Engine* engine = GetEngine();
   return engine != nullptr && engine->locks->OrdersLoops() ? 1 : 0;
+}
+
+DEJA_EXPORT int deja_impl_in_any_order(int in_any_order) {
+  return std::exchange(t_in_any_order, in_any_order != 0) ? 1 : 0;
 }

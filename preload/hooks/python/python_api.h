@@ -37,6 +37,10 @@ void deja_impl_threads_meet(void);
  * given back. Recordings of older versions have none. */
 int deja_impl_orders_loops(void);
 
+/* 1: what the calling thread writes into pipes from now on, and which locks it takes, needs no
+ * order; none is recorded. 0: it does again. Returns what held until now. */
+int deja_impl_in_any_order(int in_any_order);
+
 #ifdef __cplusplus
 }
 #endif

@@ -219,6 +219,25 @@ def ends_of_commands():
     print(*log, sep="\n")
 
 
+def hold(lock, pause):
+    with lock:
+        time.sleep(pause)
+
+
+def dropped_semaphores():
+    """Who drops a lock's last reference tells the resource tracker. PAUSE_SECRET, in seconds, says which thread it is."""
+    pause, context = float(os.environ["PAUSE_SECRET"]), multiprocessing.get_context("spawn")
+    for number in range(3):
+        lock = context.Lock()
+        thread = threading.Thread(target=hold, args=(lock, pause))
+        thread.start()
+        time.sleep(0.05)
+        del lock
+        other = context.Lock()
+        thread.join()
+        print(number, other.acquire())
+
+
 def loop_of_asyncio():
     """Threads hand over results between passes of the loop: PAUSE_SECRET, in seconds, says between which."""
     pause, log = float(os.environ["PAUSE_SECRET"]), []

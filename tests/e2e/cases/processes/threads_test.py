@@ -98,6 +98,7 @@ class Threads(harness.DejaTest):
             again = self.checked(self.replay(0, options=["--pass-env", "PAUSE_SECRET"], env={"PAUSE_SECRET": replayed}, trace=trace))
             self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
             self.assertNotIn("without its turn", again.stderr)
+            self.assertNotIn("in any order", again.stderr)
 
     def test_a_queue_that_is_fed_by_a_thread(self):
         """In the recording the thread takes most items without a wait. In the replays it comes before they are put."""
@@ -120,6 +121,13 @@ class Threads(harness.DejaTest):
             for recorded, replayed in (("0.2", "0"), ("0", "0.2")):
                 with self.subTest(recorded=recorded, options=options):
                     self.assertReplaysAtAnotherPace("ends_of_commands", recorded, replayed,
+                                                    f"{recorded}-{len(options)}.deja", options)
+
+    def test_semaphores_of_which_any_thread_is_the_last_to_know(self):
+        for options in (ORDER, ()):
+            for recorded, replayed in (("0.2", "0"), ("0", "0.2")):
+                with self.subTest(recorded=recorded, options=options):
+                    self.assertReplaysAtAnotherPace("dropped_semaphores", recorded, replayed,
                                                     f"{recorded}-{len(options)}.deja", options)
 
     def test_the_time_beside_threads_that_want_the_interpreter(self):
