@@ -135,8 +135,8 @@ MAY_USE = {
         " preload/symbols",
     "preload/hooks/python":
         "api digest preload/calls/call.h preload/engine/engine.h preload/calls/group_calls.h"
-        " preload/calls/life_calls.h preload/calls/lock_calls.h preload/hooks preload/process preload/stack"
-        " preload/symbols",
+        " preload/calls/life_calls.h preload/calls/lock_calls.h preload/hooks preload/meet/any_order.h"
+        " preload/process preload/stack preload/symbols",
     "preload/hooks/sockets":
         "preload/calls/connections.h preload/calls/meeting_calls.h preload/calls/socket_calls.h preload/hooks"
         " preload/hooks/descriptors preload/process preload/symbols",

@@ -1,7 +1,7 @@
 // What a thread does in any order: nothing that another one computes with depends on it.
 //
-// Python's side says so (preload/hooks/python/python_api.h). Each thread has its own; a forked child
-// has that of the thread that forked it.
+// Python's side says so (preload/hooks/python/python_api.h). Each thread has its own; a forked
+// child has that of the thread that forked it.
 #ifndef DEJA_PRELOAD_MEET_ANY_ORDER_H_
 #define DEJA_PRELOAD_MEET_ANY_ORDER_H_
 

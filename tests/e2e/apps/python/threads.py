@@ -225,7 +225,7 @@ def hold(lock, pause):
 
 
 def dropped_semaphores():
-    """Who drops a lock's last reference tells the resource tracker. PAUSE_SECRET, in seconds, says which thread it is."""
+    """The thread that drops a lock's last reference tells the resource tracker; PAUSE_SECRET (seconds) says which."""
     pause, context = float(os.environ["PAUSE_SECRET"]), multiprocessing.get_context("spawn")
     for number in range(3):
         lock = context.Lock()
