@@ -308,12 +308,15 @@ void RecordedConnection::WritePeeked(Recording& rec, ssize_t result) {
 void RecordedConnection::OnRead(Transfer& transfer) {
   transfer.Real();
   const int error = transfer.result < 0 ? errno : 0;
-  if (own_ || IsTiming(error) || (transfer.flags & MSG_ERRQUEUE) != 0) return;
+  // A replay makes connections to this process itself. It cannot see that another process was to
+  // take one, and died before it did.
+  const bool is_reset = error == ECONNRESET;
+  if ((own_ && !is_reset) || IsTiming(error) || (transfer.flags & MSG_ERRQUEUE) != 0) return;
   if (nowhere_ && !IsDatagrams()) return;
   if (transfer.result == 0 && preload::SizeOf(transfer.pieces) == 0 && !IsDatagrams()) return;
   const Within within;
   Recording* rec = within.recording();
-  if (rec == nullptr || !Announce(*rec)) return;
+  if (rec == nullptr || (!Announce(*rec) && !is_reset)) return;
   if ((transfer.flags & MSG_PEEK) != 0) return WritePeeked(*rec, transfer.result);
   peeked_.store(0, std::memory_order_relaxed);
   WriteReceived(*rec, transfer, error);

@@ -47,7 +47,8 @@ ConnectionScript::ConnectionScript(const ReplayPlan& plan, const IsFamilyPeer& i
 
   std::vector<const PlannedTransfer*> transfers;
   for (const PlannedTransfer& transfer : plan.transfers())
-    if (!lines_[transfer.connection].family) transfers.push_back(&transfer);
+    if (!lines_[transfer.connection].family && !connections[transfer.connection].own)
+      transfers.push_back(&transfer);
   std::stable_sort(transfers.begin(), transfers.end(), [](const auto* a, const auto* b) {
     return std::pair(a->connection, a->number) < std::pair(b->connection, b->number);
   });

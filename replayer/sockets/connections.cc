@@ -169,6 +169,25 @@ void ServedConnections::InstallListener(uint32_t c, int wanted) {
   Refresh(*made);
 }
 
+uint32_t ServedConnections::FindParents(const ServedSocket& socket, uint32_t theirs) const {
+  ConnectionName name;
+  const std::string& known = socket.layer_.script_.Info(theirs).name;
+  known.copy(name.text, sizeof name.text - 1);
+  return script_.Find(ConnectionName::OfParent(name).text);
+}
+
+// The descriptor stays as it is. What this process sends and receives there is its own.
+void ServedConnections::AdoptLive(int fd, const ServedSocket& parents) {
+  const uint32_t planned = parents.family_ == kNone ? kNone : FindParents(parents, parents.family_);
+  if (planned == kNone || !script_.IsFamily(planned)) return;
+  auto* made = new ServedSocket(*this, parents.domain_, parents.type_, parents.protocol_, -1);
+  made->live_ = true;
+  made->family_ = planned;
+  made->local_ = parents.local_;
+  made->remote_ = parents.remote_;
+  preload::FdTable::Set(fd, made);
+}
+
 // A forked child's descriptors lead to objects of its parent; what the child's own recording has of
 // them takes their places.
 void ServedConnections::AdoptFromParent() {
@@ -178,19 +197,25 @@ void ServedConnections::AdoptFromParent() {
     preload::FdObject* object = preload::FdTable::Find(fd);
     if (object == nullptr || object->kind() != preload::FdObject::Kind::kConnection) continue;
     const auto* parents = static_cast<ServedSocket*>(object);
+    if (&parents->layer_ == this) continue;
+    if (parents->live_) {
+      const auto [it, is_new] = adopted.try_emplace(parents, fd);
+      if (is_new)
+        AdoptLive(fd, *parents);
+      else
+        preload::FdTable::Copy(it->second, fd);
+      continue;
+    }
     const bool listens = parents->listening_;
     const uint32_t theirs = listens ? parents->bound_ : parents->connection_;
-    if (&parents->layer_ == this || parents->live_ || theirs == kNone) continue;
+    if (theirs == kNone) continue;
     auto [it, is_new] = adopted.try_emplace(parents, fd);
     if (!is_new) {
       PutAt(fcntl(it->second, F_DUPFD_CLOEXEC, kFirstInner), fd);
       preload::FdTable::Copy(it->second, fd);
       continue;
     }
-    ConnectionName name;
-    const std::string& known = parents->layer_.script_.Info(theirs).name;
-    known.copy(name.text, sizeof name.text - 1);
-    const uint32_t planned = script_.Find(ConnectionName::OfParent(name).text);
+    const uint32_t planned = FindParents(*parents, theirs);
     int made_fd = -1;
     ServedSocket* made = planned == kNone    ? nullptr
                          : parents->is_pipe_ ? NewPipe(fcntl(fd, F_GETFL) & O_ACCMODE, made_fd)
@@ -324,6 +349,13 @@ bool ServedConnections::IsNotAccepted(uint32_t connection) const {
                                   });
   return CountAccepted(rank_, session_.options().scratch, ours.remote, plan.pid) <
          static_cast<size_t>(made);
+}
+
+bool ServedConnections::WasReset(uint32_t connection) const {
+  const auto& transfers = session_.plan().transfers();
+  return std::any_of(transfers.begin(), transfers.end(), [&](const PlannedTransfer& transfer) {
+    return transfer.connection == connection && transfer.error == ECONNRESET;
+  });
 }
 
 void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,

@@ -91,6 +91,9 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   void InstallFile(uint32_t connection);
   void InstallListener(uint32_t connection, int wanted);
   void AdoptFromParent();
+  void AdoptLive(int fd, const ServedSocket& parents);
+  // What this process's recording calls connection `theirs` of its parent; kNone: it has none.
+  uint32_t FindParents(const ServedSocket& socket, uint32_t theirs) const;
   // A process of the rank accepted connections at this recorded Unix name.
   bool IsAcceptedInRank(const std::string& address);
   // The recorded process at the other end of a connection that this one made has ended before it
@@ -98,6 +101,8 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   bool IsNeverTaken(uint32_t connection) const;
   // No process of the rank has accepted it.
   bool IsNotAccepted(uint32_t connection) const;
+  // A read of this connection, which leads to its own process, found it reset.
+  bool WasReset(uint32_t connection) const;
   // The calling thread has received `received` bytes of a connection to a process of the rank. It
   // goes on when others have answered what they had. `lock` is let go while it waits.
   void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);

@@ -202,7 +202,7 @@ void ServedSocket::OnRead(Transfer& transfer) {
       std::unique_lock<std::mutex> lock(layer_.mutex_);
       if (waits) --waiting_;
       if (live_) {
-        if (std::exchange(is_untaken_, false)) close(std::exchange(inner_, -1));
+        EndUntaken();
         if (FailsLive(transfer, format::TransferKind::kReceived)) return;
         lock.unlock();
         --preload::t_guard_depth;

@@ -74,8 +74,10 @@ class ServedSocket final : public preload::ConnectionObject {
   // To another process of the rank. `lock` is let go while it waits.
   int ConnectFamily(int fd, const preload::SocketAddress& target, int patience_ms,
                     std::unique_lock<std::mutex>& lock);
-  // To a listener that was gone before it accepted: the program finds a reset when it first reads.
-  int ConnectUntaken(int fd, const preload::SocketAddress& target);
+  // To a listener that was gone before an acceptance was recorded. The program finds when it first
+  // reads that the connection was reset, or has ended.
+  int ConnectUntaken(int fd, uint32_t planned, const preload::SocketAddress& target);
+  void EndUntaken();
   // Connections of the rank's other processes come in, beside recorded ones.
   void ListenForFamily();
   // The recorded transfer of a connection to a process of the rank moved nothing: this one does
@@ -110,11 +112,11 @@ class ServedSocket final : public preload::ConnectionObject {
   uint32_t family_ = kNone;  // position in the plan of a connection to a process of the rank
   uint64_t family_received_ = 0;
   uint64_t family_sent_ = 0;
-  uint32_t waiting_ = 0;  // threads that wait to receive
+  uint32_t untaken_ = kNone;  // position in the plan of one that `inner_` listens for
+  uint32_t waiting_ = 0;      // threads that wait to receive
   int family_listener_ = -1;
   bool for_another_ = false;
-  bool live_ = false;        // leads to a process of the rank, or outside with leave
-  bool is_untaken_ = false;  // inner_ is its listener
+  bool live_ = false;  // leads to a process of the rank, or outside with leave
   bool listening_ = false;
   bool token_ = false;  // a byte shows that something is there
   bool ended_ = false;  // the end shows by itself

@@ -119,16 +119,26 @@ int ServedSocket::ConnectFamily(int fd, const SocketAddress& target, int patienc
   return result;
 }
 
-int ServedSocket::ConnectUntaken(int fd, const SocketAddress& target) {
+int ServedSocket::ConnectUntaken(int fd, uint32_t planned, const SocketAddress& target) {
   if (!ReplacePair(fd)) return -1;
   const int listener = replayer::ConnectUntaken(fd, type_, layer_.session_.options().scratch);
   if (listener < 0) return -1;
   if (inner_ >= 0) close(inner_);
   inner_ = listener;
-  live_ = is_untaken_ = true;
+  live_ = true;
+  untaken_ = planned;
   remote_ = target;
   layer_.Moved();
   return 0;
+}
+
+// The process that was to take the connection died. Where it had taken it, the connection ended;
+// else it was reset.
+void ServedSocket::EndUntaken() {
+  const uint32_t planned = std::exchange(untaken_, kNone);
+  if (planned == kNone) return;
+  if (!layer_.WasReset(planned)) close(real::Accept(inner_, nullptr, nullptr, SOCK_CLOEXEC));
+  close(std::exchange(inner_, -1));
 }
 
 void ServedSocket::ListenForFamily() {
@@ -196,7 +206,7 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
     // Its maker may have closed it, when the process that accepts from it had inherited it.
     const bool is_closed = listener == nullptr && domain_ == AF_UNIX;
     if (is_closed && info.result >= 0 && layer_.IsNotAccepted(planned))
-      return ConnectUntaken(fd, target);
+      return ConnectUntaken(fd, planned, target);
     if (is_closed ? layer_.IsAcceptedInRank(info.remote)
                   : listener != nullptr && listener->IsForAnother())
       return ConnectFamily(fd, target, kPatienceMs, lock);

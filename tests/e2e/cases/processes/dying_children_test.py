@@ -29,7 +29,12 @@ print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 TAKES_A_CONNECTION_AND_DIES = """
-import os, socket, sys, tempfile, threading
+import ctypes, os, platform, socket, sys, tempfile, threading
+ACCEPT4 = {"x86_64": 288, "aarch64": 242}[platform.machine()]
+TAKES = {
+    "takes": lambda: listener.accept()[0].recv(9),
+    "unseen": lambda: ctypes.CDLL(None).syscall(ACCEPT4, listener.fileno(), None, None, 0),
+}
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(tempfile.mkdtemp() + "/s")
 listener.listen()
@@ -37,7 +42,7 @@ name = listener.getsockname()
 server = os.fork()
 if server == 0:
     if sys.argv[1:]:
-        threading.Thread(target=lambda: listener.accept()[0].recv(9), daemon=True).start()
+        threading.Thread(target=TAKES[sys.argv[1]], daemon=True).start()
     sys.stdin.readline()
     os._exit(7)
 listener.close()
@@ -225,6 +230,10 @@ class DyingChildren(harness.DejaTest):
     def test_one_that_takes_a_connection_and_dies(self):
         """It exits at once in a replay, where what it reads is there."""
         self.assertIsConnected(["takes"], (b"b''\n7\n", b"ConnectionResetError\n7\n"))
+
+    def test_one_that_dies_before_it_is_known_that_it_took_a_connection(self):
+        """The kernel had given it the connection, which therefore ends and is not reset."""
+        self.assertIsConnected(["unseen"], (b"b''\n7\n",))
 
     def test_one_that_dies_before_it_takes_a_connection(self):
         """The connection was made, and is reset. On a busy machine the other one may do the same."""
