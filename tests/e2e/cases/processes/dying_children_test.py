@@ -58,6 +58,42 @@ print(os.waitstatus_to_exitcode(os.waitpid(server, 0)[1]))
 """
 
 
+TELLS_BY_THE_CONNECTION_OF_ITS_PARENT = """
+import os, select, socket, tempfile, threading
+name = tempfile.mkdtemp() + "/s"
+listens, says = os.pipe()
+server = os.fork()
+if server == 0:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(name)
+    listener.listen()
+    os.write(says, b"1")
+    link = listener.accept()[0]
+    while asked := link.recv(99):
+        if b"ask" in asked:
+            link.sendall(b"answer")
+    os._exit(0)
+os.read(listens, 1)
+link = socket.socket(socket.AF_UNIX)
+link.connect(name)
+reads, writes = os.pipe()
+child = os.fork()
+if child == 0:
+    teller = threading.Thread(target=link.sendall, args=(b"tell",))
+    teller.start()
+    teller.join()
+    link.sendall(b"ask")
+    print(link.recv(99), flush=True)
+    os._exit(3)
+os.close(writes)
+poll = select.poll()
+poll.register(reads)
+print(len(poll.poll()), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+link.close()
+print(os.waitstatus_to_exitcode(os.waitpid(server, 0)[1]))
+"""
+
+
 KILLS_WHEN_IT_IS_TOLD = """
 import os, signal, sys
 child = os.fork()
@@ -250,6 +286,15 @@ class DyingChildren(harness.DejaTest):
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0))
             self.assertEqual(harness.without_report(again.stdout).encode(), connected + rest, str(again))
+
+    def test_one_whose_thread_tells_something_by_the_connection_of_its_parent(self):
+        """Its end does not wait for what it has told."""
+        run = self.checked(self.record_single(sys.executable, "-c", TELLS_BY_THE_CONNECTION_OF_ITS_PARENT))
+        self.assertEqual(run.stdout, "b'answer'\n1 3\n0\n")
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+            self.assertNotIn("nothing moves", again.stderr)
 
     def test_one_that_has_something_to_do_before_its_parent_kills_it(self):
         """The parent would send the signal at once in a replay, where what it reads is there."""
