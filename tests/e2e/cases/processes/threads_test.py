@@ -115,20 +115,19 @@ class Threads(harness.DejaTest):
             with self.subTest(recorded=recorded):
                 self.assertReplaysAtAnotherPace("loop_of_asyncio", recorded, replayed, f"{recorded}.deja")
 
+    def assertReplaysAtOtherPaces(self, behaviour):
+        """With an order of locks and without."""
+        for options in (ORDER, ()):
+            for recorded, replayed in (("0.2", "0"), ("0", "0.2")):
+                with self.subTest(recorded=recorded, options=options):
+                    self.assertReplaysAtAnotherPace(behaviour, recorded, replayed, f"{recorded}-{len(options)}.deja", options)
+
     def test_the_ends_of_commands_in_a_loop_of_asyncio(self):
         """A thread waits for each. Their order is recorded without an option, too."""
-        for options in (ORDER, ()):
-            for recorded, replayed in (("0.2", "0"), ("0", "0.2")):
-                with self.subTest(recorded=recorded, options=options):
-                    self.assertReplaysAtAnotherPace("ends_of_commands", recorded, replayed,
-                                                    f"{recorded}-{len(options)}.deja", options)
+        self.assertReplaysAtOtherPaces("ends_of_commands")
 
     def test_semaphores_of_which_any_thread_is_the_last_to_know(self):
-        for options in (ORDER, ()):
-            for recorded, replayed in (("0.2", "0"), ("0", "0.2")):
-                with self.subTest(recorded=recorded, options=options):
-                    self.assertReplaysAtAnotherPace("dropped_semaphores", recorded, replayed,
-                                                    f"{recorded}-{len(options)}.deja", options)
+        self.assertReplaysAtOtherPaces("dropped_semaphores")
 
     def test_the_time_beside_threads_that_want_the_interpreter(self):
         """The interpreter's lock reads a clock whenever a thread waits for it."""
