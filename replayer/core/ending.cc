@@ -263,6 +263,10 @@ void SetSignalledChild(SignalledChild* child) {
   g_signalled_child.store(child);
 }
 
+SignalledChild* SignalledChildOfThisProcess() {
+  return g_signalled_child.load();
+}
+
 void ForgetEnding() {
   g_ends_by_itself.store(false);
   g_ends_with_child.store(false);

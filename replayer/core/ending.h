@@ -36,6 +36,8 @@ class SignalledChild {
 };
 // `child` outlives the process's threads.
 void SetSignalledChild(SignalledChild* child);
+// Null: it has no recording.
+SignalledChild* SignalledChildOfThisProcess();
 
 // In a fork child, before its session: nothing has happened yet.
 void ForgetEnding();

@@ -115,6 +115,7 @@ void ProcessReplayer::AwaitEnd(int pid, int signal) {
   const bool is_patient = IsInDebugger();
   for (int i = 0; (i < kMostPauses || is_patient) && info.si_pid == 0; ++i) {
     if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+    if (HasMadeAll(replayer_.scratch, pid)) return AwaitAllMade(pid);
     if (info.si_pid == 0) nanosleep(&kPause, nullptr);
   }
 }

@@ -19,6 +19,7 @@
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
+#include "replayer/meet/ending_signal.h"
 #include "replayer/meet/meeting_list.h"
 #include "replayer/meet/recorded_meetings.h"
 #include "replayer/meet/stillness.h"
@@ -185,6 +186,8 @@ void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& 
 
 // The recorded thread has made no more acquisitions.
 void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
+  if (AwaitEndingSignal(session, thread) && call.semaphore != nullptr && !call.tries)
+    return Fail(call, EINTR);
   if (call.tries) return FailToTake(call);
   if (call.gives_back) return call.Real();  // it has the mutex, for which others wait
   if (WasKilledBefore(session, thread)) {

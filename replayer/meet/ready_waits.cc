@@ -14,6 +14,7 @@
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
+#include "replayer/meet/ending_signal.h"
 #include "replayer/meet/meetings.h"
 #include "replayer/meet/other_threads.h"
 #include "replayer/meet/pipe_order.h"
@@ -162,6 +163,12 @@ void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
   const bool is_named = keeps && MadeMeetings(session, thread, LibcApi::kpoll, call.key);
   const uint64_t key = is_named ? call.key : 0;
   const RecordedInput* next = keeps ? NextMeeting(session, thread, LibcApi::kpoll, key) : nullptr;
+  if (next == nullptr && keeps && AwaitEndingSignal(session, thread)) {
+    FindNothing(call);
+    call.result = -1;
+    errno = EINTR;
+    return;
+  }
   // A look that the recorded thread did not take: what it found would be missing elsewhere.
   if (next == nullptr && keeps && thread.recorded != kNone && call.timeout_ms == 0)
     return FindNothing(call);

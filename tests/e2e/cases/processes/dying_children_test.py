@@ -163,6 +163,36 @@ print(os.waitstatus_to_exitcode(os.waitpid(server, 0)[1]))
 """
 
 
+# Where the file FLAG is there, the child is stopped, so that it finds the signal before the message.
+ENDS_IN_A_HANDLER = """
+import ctypes, multiprocessing, os, signal, sys, time
+
+def child(receiving, ready):
+    libc = ctypes.CDLL(None)
+    libc.signal(ctypes.c_int(signal.SIGTERM), ctypes.cast(libc._exit, ctypes.c_void_p))
+    ready.send("ready")
+    if receiving.poll(60):
+        print("child got", receiving.recv(), flush=True)
+
+context = multiprocessing.get_context("fork")
+receiving, sending = context.Pipe(False)
+waits, ready = context.Pipe(False)
+process = context.Process(target=child, args=(receiving, ready))
+process.start()
+print(waits.recv(), flush=True)
+time.sleep(0.3)
+is_stopped = os.access(sys.argv[1], os.F_OK)
+if is_stopped:
+    os.kill(process.pid, signal.SIGSTOP)
+sending.send("message")
+process.terminate()
+if is_stopped:
+    os.kill(process.pid, signal.SIGCONT)
+process.join()
+print("ended with", process.exitcode, flush=True)
+"""
+
+
 # The interpreter writes to a descriptor for each signal, as asyncio and multiprocessing's fork server want.
 THREE_DEATHS = """
 import os, signal, socket, time
@@ -306,6 +336,18 @@ class DyingChildren(harness.DejaTest):
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0))
             self.assertEqual(harness.without_report(again.stdout).encode(), b"".join(lines) + rest, str(again))
+
+    def test_one_that_a_signals_handler_ends_before_it_looks(self):
+        """A message that came meanwhile is not looked at."""
+        flag = self.dir / "flag"
+        flag.touch()
+        run = self.checked(self.record_single(sys.executable, "-c", ENDS_IN_A_HANDLER, flag))
+        self.assertEqual(run.stdout, f"ready\nended with {signal.SIGTERM:d}\n")
+        flag.unlink()
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+            self.assertNotIn("child process", again.stdout.replace("child process replayed", ""))
 
     def test_one_that_had_ended_when_its_parent_killed_it(self):
         """The parent sends the signal sooner in a replay, where what it reads is there at once."""
