@@ -16,6 +16,13 @@ constexpr char kToRead[] = " to read";
 constexpr char kToWrite[] = " to write";
 constexpr char kToReadAndWrite[] = " to read and write";
 constexpr char kFrom[] = " from ";
+constexpr std::string_view kConnect = "connect ";
+constexpr std::string_view kInherited = "inherited ";
+
+std::string_view WithoutInherited(std::string_view connection) {
+  while (connection.starts_with(kInherited)) connection.remove_prefix(kInherited.size());
+  return connection;
+}
 
 template <typename T>
 T As(const SocketAddress& address) {
@@ -88,6 +95,12 @@ AddressText::AddressText(const SocketAddress& address) {
   }
 }
 
+std::string_view WithoutEndingZeros(std::string_view address) {
+  while (address.size() > sizeof(sa_family_t) + 1 && address.back() == '\0')
+    address.remove_suffix(1);
+  return address;
+}
+
 bool Reaches(const SocketAddress& target, const SocketAddress& bound) {
   if (bound.size == 0) return false;
   if (target.family() == AF_UNIX) return target.view() == bound.view();
@@ -112,7 +125,7 @@ ConnectionName ConnectionName::Inherited(int fd) {
 ConnectionName ConnectionName::Connect(const SocketAddress& address, uint32_t number,
                                        const char* thread) {
   ConnectionName name;
-  snprintf(name.text, sizeof name.text, "connect %s #%u of thread %.100s",
+  snprintf(name.text, sizeof name.text, "%s%s #%u of thread %.100s", kConnect.data(),
            AddressText(address).text, number, thread);
   return name;
 }
@@ -155,10 +168,12 @@ ConnectionName ConnectionName::InheritedFifo(int fd, std::string_view path) {
   return name;
 }
 
+bool IsNameOfClient(std::string_view connection) {
+  return WithoutInherited(connection).starts_with(kConnect);
+}
+
 FifoName::FifoName(std::string_view connection) {
-  constexpr std::string_view kInherited = "inherited ";
-  while (connection.substr(0, kInherited.size()) == kInherited)
-    connection.remove_prefix(kInherited.size());
+  connection = WithoutInherited(connection);
   constexpr std::string_view kOpen = "open ";
   if (connection.substr(0, kOpen.size()) != kOpen) {
     const bool is_descriptor =
@@ -180,7 +195,7 @@ FifoName::FifoName(std::string_view connection) {
 
 ConnectionName ConnectionName::OfParent(const ConnectionName& parents) {
   ConnectionName name;
-  snprintf(name.text, sizeof name.text, "inherited %.300s", parents.text);
+  snprintf(name.text, sizeof name.text, "%s%.300s", kInherited.data(), parents.text);
   return name;
 }
 

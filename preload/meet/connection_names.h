@@ -49,6 +49,9 @@ struct AddressText {
   char text[160];
 };
 
+// An address without the zeros at its end: that of a name in the file system is counted or not.
+std::string_view WithoutEndingZeros(std::string_view address);
+
 // True if a connection to `target` reaches a socket that is bound to `bound`.
 bool Reaches(const SocketAddress& target, const SocketAddress& bound);
 
@@ -67,6 +70,9 @@ struct ConnectionName {
 
   char text[320] = {};
 };
+
+// The process that has a connection of this name, or an ancestor, has made it by connect.
+bool IsNameOfClient(std::string_view connection);
 
 // Longest path of a FIFO that a name can hold.
 inline constexpr size_t kMaxFifoPath = 200;

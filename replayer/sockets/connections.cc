@@ -22,6 +22,7 @@
 #include "replayer/meet/stillness.h"
 #include "replayer/process/own_thread.h"
 #include "replayer/sockets/family_sockets.h"
+#include "replayer/sockets/heir_names.h"
 #include "replayer/sockets/served_socket.h"
 
 namespace deja::replayer {
@@ -119,6 +120,32 @@ int ServedConnections::OnSocket(int domain, int type, int protocol) {
   return fd;
 }
 
+// A bind has the address that it asked for where others have the other end's.
+uint64_t ServedConnections::HeirKeyOf(const PlannedConnection& connection) const {
+  const bool listens = connection.kind == format::ConnectionKind::kBound;
+  return HeirKey(session_.options().scratch, connection.local,
+                 listens ? std::string_view() : connection.remote);
+}
+
+void ServedConnections::NameForHeirs(int fd, const ServedSocket& socket) {
+  const uint32_t planned = socket.listening_ ? socket.bound_ : socket.connection_;
+  if (planned == kNone || socket.is_pipe_) return;
+  replayer::NameForHeirs(fd, HeirKeyOf(script_.Info(planned)));
+}
+
+int ServedConnections::FindInherited(const PlannedConnection& connection) const {
+  const int recorded = DescriptorOf(connection);
+  if (recorded <= STDERR_FILENO || connection.local.empty()) return recorded;
+  const uint64_t key = HeirKeyOf(connection);
+  const auto is_here = [key](int fd) {
+    return preload::FdTable::Find(fd) == nullptr && IsNamedForHeirs(fd, key);
+  };
+  if (is_here(recorded)) return recorded;
+  for (int fd = STDERR_FILENO + 1; fd < kFirstInner; ++fd)
+    if (is_here(fd)) return fd;
+  return recorded;
+}
+
 // Standard input was a regular file: one with what was read of it.
 void ServedConnections::InstallFile(uint32_t c) {
   const int file = memfd_create("stdin", MFD_CLOEXEC);
@@ -165,6 +192,7 @@ void ServedConnections::InstallListener(uint32_t c, int wanted) {
   by_connection_[c] = made;
   listeners_.push_back(made);
   made->ListenForFamily();
+  NameForHeirs(wanted, *made);
   preload::FdTable::Set(wanted, made);
   Refresh(*made);
 }
@@ -236,6 +264,7 @@ void ServedConnections::AdoptFromParent() {
     } else {
       made->Lead(planned);
     }
+    NameForHeirs(fd, *made);
     preload::FdTable::Set(fd, made);
   }
 }
@@ -247,7 +276,7 @@ void ServedConnections::InstallInherited() {
     const PlannedConnection& info = script_.Info(c);
     const bool listens = info.kind == format::ConnectionKind::kBound;
     const bool inherited = listens || info.kind == format::ConnectionKind::kInherited;
-    const int wanted = inherited ? DescriptorOf(info) : -1;
+    const int wanted = inherited ? FindInherited(info) : -1;
     if (wanted < 0) continue;
     if (listens) {
       InstallListener(c, wanted);
@@ -270,6 +299,7 @@ void ServedConnections::InstallInherited() {
     preload::WatchStreams();
     made->Lead(c);
     made->domain_ = made->local_.family();
+    NameForHeirs(wanted, *made);
     preload::FdTable::Set(wanted, made);
   }
 }
@@ -367,6 +397,8 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
   constexpr int kShortPauses = 50;
   constexpr uint64_t kQuietNs = 300'000'000;     // nothing moves in the rank
   constexpr uint64_t kAloneNs = 10'000'000'000;  // or in this process
+  // What a client gets is an answer itself. Its next request may need what others do with it.
+  if (preload::IsNameOfClient(script_.Info(connection).name)) return;
   const ThreadState& thread = session_.Thread();
   const uint64_t before = family_order_.AnswerTo(connection, received);
   if (before == 0 || thread.recorded == kNone || session_.options().is_late) return;

@@ -88,6 +88,11 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   static int MoveUp(int fd);
   // Puts `made_fd` in the place of `fd`, with the marks that this one has.
   static bool PutAt(int made_fd, int fd);
+  // A program that inherits `fd`, which leads to `socket`, finds it at whatever number.
+  void NameForHeirs(int fd, const ServedSocket& socket);
+  [[nodiscard]] uint64_t HeirKeyOf(const PlannedConnection& connection) const;
+  // Where the program was born with a recorded inherited connection; -1: it is none.
+  int FindInherited(const PlannedConnection& connection) const;
   void InstallFile(uint32_t connection);
   void InstallListener(uint32_t connection, int wanted);
   void AdoptFromParent();
@@ -103,8 +108,9 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   bool IsNotAccepted(uint32_t connection) const;
   // A read of this connection, which leads to its own process, found it reset.
   bool WasReset(uint32_t connection) const;
-  // The calling thread has received `received` bytes of a connection to a process of the rank. It
-  // goes on when others have answered what they had. `lock` is let go while it waits.
+  // The calling thread has received `received` bytes of a connection to a process of the rank. If
+  // that is a request, it goes on when others have answered what they had. `lock` is let go while
+  // it waits.
   void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);
   // Threads other than `thread` are still to take a connection that another process of the rank
   // makes.

@@ -127,11 +127,6 @@ uint64_t ReplacedAt(const format::RankReader& reader) {
 template <typename Look>
 void EachAccepted(const std::string& rank, const std::string& scratch, std::string_view address,
                   const Look& look) {
-  // A name in the file system may or may not be followed by a zero.
-  const auto trimmed = [](std::string_view name) {
-    while (name.size() > kPath + 1 && name.back() == '\0') name.remove_suffix(1);
-    return name;
-  };
   for (const std::string& folder : RecordingsOf(rank, scratch)) {
     const auto reader = format::RankReader::Open(folder);
     if (!reader) continue;
@@ -139,7 +134,9 @@ void EachAccepted(const std::string& rank, const std::string& scratch, std::stri
     constexpr uint64_t kOpened = format::KindBit(format::EventKind::kConnectionOpened);
     while (const format::Event* event = cursor->NextOf(kOpened)) {
       const auto* opened = event->As<format::ConnectionOpened>();
-      if (opened == nullptr || trimmed(opened->local) != trimmed(address)) continue;
+      if (opened == nullptr ||
+          preload::WithoutEndingZeros(opened->local) != preload::WithoutEndingZeros(address))
+        continue;
       const auto kind = static_cast<format::ConnectionKind>(opened->kind);
       if (kind == format::ConnectionKind::kAccepted && !look(*opened)) return;
     }

@@ -214,6 +214,7 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
     ConnectOwn(*listener, target, planned);
   } else if (info.result >= 0 || goes_on) {
     Lead(planned);
+    layer_.NameForHeirs(fd, *this);
   }
   if (info.result < 0) return Fail(info.error);
   return 0;
@@ -257,6 +258,7 @@ int ServedSocket::OnListen(int fd, int backlog) {
     layer_.listeners_.push_back(this);
     listening_ = true;
     ListenForFamily();
+    layer_.NameForHeirs(fd, *this);
   }
   layer_.Refresh(*this);
   return 0;
@@ -335,6 +337,7 @@ bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int fla
         made->type_ = type_;
         made->protocol_ = protocol_;
         made->Lead(planned);
+        layer_.NameForHeirs(accepted, *made);
         preload::FdTable::Set(accepted, made);
         if (address != nullptr) made->remote_.CopyTo(address, size);
       }

@@ -380,6 +380,20 @@ class Differences(ConnectionTest):
                     again = self.checked(self.replay(0, trace=kind + ".deja"))
                     self.assertEqual(harness.without_report(again.stdout), run.stdout)
 
+    def test_a_program_finds_what_it_inherits_at_other_numbers(self):
+        for more in (True, False):
+            with self.subTest(more_descriptors=more):
+                port, flag, trace = self.peer("store"), self.dir / f"flag-{more}", self.trace_path(f"{more}.deja")
+                if more:
+                    flag.touch()
+                run = self.checked(self.deja("record", "--single", "--out", trace, "--", sys.executable,
+                                             APPS / "heirs.py", port, flag, self.dir / f"listener-{more}"))
+                self.assertIn("child ended with 0", run.stdout)
+                flag.unlink() if more else flag.touch()
+                for _ in range(REPLAYS):
+                    again = self.checked(self.replay(0, trace=trace))
+                    self.assertEqual(harness.without_report(again.stdout), run.stdout)
+
     def test_a_killed_rank_replays_to_where_it_waited(self):
         port = self.peer("store")
         script = ("import socket, sys\nc = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 
 #include "preload/files/absolute_path.h"
 
@@ -46,6 +47,26 @@ TEST(ConnectionNames, OthersAreNoFifos) {
   for (const char* name : {"stdin", "fd 5", "connect unix /from x #1 of thread 0", "open ",
                            "open #", "accept unix /open x to read #1", "inherited ", ""})
     EXPECT_TRUE(FifoName(name).path.empty()) << name;
+}
+
+TEST(ConnectionNames, AClientHasConnectedItselfOrItsAncestorHas) {
+  SocketAddress address;
+  address.Set("\1\0/run/x", 8);
+  const auto own = ConnectionName::Connect(address, 1, "0");
+  const auto childs = ConnectionName::OfParent(own);
+  EXPECT_TRUE(IsNameOfClient(own.text));
+  EXPECT_TRUE(IsNameOfClient(childs.text));
+  EXPECT_TRUE(IsNameOfClient(ConnectionName::OfParent(childs).text));
+  for (const char* name : {"fd 5", "accept unix connect #1", "inherited accept unix /run/x #1",
+                           "inherited ", "connect", ""})
+    EXPECT_FALSE(IsNameOfClient(name)) << name;
+}
+
+TEST(ConnectionNames, TheZeroAtTheEndOfAnAddressDoesNotCount) {
+  using std::literals::string_view_literals::operator""sv;
+  EXPECT_EQ(WithoutEndingZeros("\1\0/run/x\0"sv), "\1\0/run/x"sv);
+  EXPECT_EQ(WithoutEndingZeros("\1\0\0"sv), "\1\0\0"sv) << "an abstract name may be empty";
+  EXPECT_EQ(WithoutEndingZeros(""), "");
 }
 
 TEST(DescriptorNames, AreTheDescriptorOfAPath) {
