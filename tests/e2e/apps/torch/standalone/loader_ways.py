@@ -1,12 +1,13 @@
 """DataLoader in its ways, one process, unseeded.
 
-    loader_ways.py WAY [SHARING]
+    loader_ways.py WAY ... [files]
 
-WAY: spawn, forkserver, persistent, unordered, dropped, dies, killed, crashes, victim, raises, timeout, files,
-descriptors. SHARING: files, descriptors. Each prints what came in which order, and then draws. A process that took
-another number of messages draws something else. victim: another program is to kill a worker.
+WAY: fork, spawn, forkserver, persistent, unordered, dropped, dies, killed, crashes, victim, raises, timeout, one after
+the other. files: tensors are shared by file_system. Each way prints what came in which order, and then draws. A
+process that took another number of messages draws something else. victim: another program is to kill a worker.
 """
 import ctypes
+import gc
 import itertools
 import os
 import random
@@ -73,15 +74,11 @@ def dropped():
 def dies(how):
     try:
         passes(DataLoader(Dying(how), batch_size=4, num_workers=2), 1000 if how == "victim" else 1)
-    except (RuntimeError, ValueError) as error:
-        print(str(error).splitlines()[-1].split("(")[0], flush=True)
+    except (RuntimeError, ValueError, OSError, EOFError) as error:
+        print(type(error).__name__, str(error).splitlines()[-1:], flush=True)
 
 
-def main():
-    way = sys.argv[1]
-    torch.set_num_threads(1)
-    if "files" in sys.argv[1:]:
-        torch.multiprocessing.set_sharing_strategy("file_system")
+def load(way):
     if way in ("spawn", "forkserver"):
         passes(DataLoader(Noise(), batch_size=4, shuffle=True, num_workers=2, multiprocessing_context=way))
     elif way == "persistent":
@@ -97,9 +94,22 @@ def main():
         dies(way)
     elif way == "timeout":
         passes(DataLoader(Noise(), batch_size=4, num_workers=2, timeout=20))
-    else:
+    elif way == "fork":
         passes(DataLoader(Noise(), batch_size=4, shuffle=True, num_workers=2), 2)
-    print(uuid.uuid4().hex, random.random(), torch.randn(1).item(), flush=True)
+    else:
+        sys.exit(f"loader_ways.py: {way}: no such way")
+    print(way, uuid.uuid4().hex, random.random(), torch.randn(1).item(), flush=True)
+
+
+def main():
+    torch.set_num_threads(1)
+    ways = sys.argv[1:]
+    if "files" in ways:
+        ways.remove("files")
+        torch.multiprocessing.set_sharing_strategy("file_system")
+    for way in ways:
+        load(way)
+        gc.collect()  # an error that was caught keeps its iterator in a cycle
 
 
 if __name__ == "__main__":
