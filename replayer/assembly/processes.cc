@@ -1,5 +1,6 @@
 // The engine in the processes of a rank: those that it makes, and those that led to it.
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -153,6 +154,33 @@ void ReplayerEngine::AwaitAllMade(int pid) const {
     pauses.Next();
   }
   if (HasMadeAll(scratch, pid)) AwaitIdle(pid);
+  apart.End();
+}
+
+// The process ends; it may still have something to do before, for long on a machine under load. A
+// program that goes on after a divergence may have told it nothing, so that it never ends.
+void ReplayerEngine::AwaitRecordedEnd(int pid) const {
+  constexpr timespec kPause{0, 2'000'000};
+  constexpr uint64_t kDivergedNs = 2'000 * Stillness::kMs;
+  constexpr uint64_t kMostNs = 600'000 * Stillness::kMs;  // however much others move
+  const bool is_strict = session->options().stop_on_divergence;
+  const uint64_t patience = is_strict ? Stillness::kGiveUpNs : kDivergedNs;
+  const auto has_ended = [pid] {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+  };
+  if (has_ended()) return;
+  const bool is_patient = IsInDebugger();
+  const AwaitedEnd awaited(scratch, pid);
+  WithoutInterpreter apart(true);
+  const uint64_t begun = MonotonicNs();
+  const auto gives_up = [&](const Stillness& still) {
+    return still.ns_of_the_watch() >= patience || MonotonicNs() - begun >= kMostNs;
+  };
+  for (Stillness still(*session); !has_ended() && (is_patient || !gives_up(still));
+       still.IsTimeToLook())
+    nanosleep(&kPause, nullptr);
   apart.End();
 }
 

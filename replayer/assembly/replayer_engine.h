@@ -83,6 +83,7 @@ class ReplayerEngine final : private Replayer,
   // for them. It has time while the rank moves.
   void AwaitSignal() override;
   void AwaitAllMade(int pid) const override;
+  void AwaitRecordedEnd(int pid) const override;
   void AwaitOthersAt(const ThreadState& thread, const MeetingsByThread& met) override;
 
   bool follows_parent_ = false;  // forked by one that is a companion, or may make some

@@ -120,24 +120,6 @@ void ProcessReplayer::AwaitEnd(int pid, int signal) {
   }
 }
 
-// The process ends; it may still have something to do before. A program that goes on after a
-// divergence may have told it nothing, so that it never ends.
-void ProcessReplayer::AwaitRecordedEnd(int pid) const {
-  constexpr timespec kPause{0, 2'000'000};
-  const int most_pauses = replayer_.session->options().stop_on_divergence ? 30'000 : 1'000;
-  const auto has_ended = [pid] {
-    siginfo_t info{};
-    return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-           info.si_pid != 0;
-  };
-  if (has_ended()) return;
-  const bool is_patient = IsInDebugger();
-  const AwaitedEnd awaited(replayer_.scratch, pid);
-  WithoutInterpreter apart(true);
-  for (int i = 0; (i < most_pauses || is_patient) && !has_ended(); ++i) nanosleep(&kPause, nullptr);
-  apart.End();
-}
-
 // The recording says where the program finds it.
 bool ProcessReplayer::OnChildSignal(preload::ChildSignalCause cause) {
   if (!g_chooses_signals.load()) return true;

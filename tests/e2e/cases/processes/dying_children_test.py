@@ -193,6 +193,22 @@ print("ended with", process.exitcode, flush=True)
 """
 
 
+# Without the file FLAG the child computes for some seconds.
+ASKS_OFTEN = """
+import os, sys, time
+child = os.fork()
+if child == 0:
+    if not os.access(sys.argv[1], os.F_OK):
+        sum(range(200_000_000))
+    os._exit(3)
+asked = 1
+while os.waitpid(child, os.WNOHANG)[0] == 0:
+    asked += 1
+    time.sleep(0.01)
+print("asked", asked, "times", flush=True)
+"""
+
+
 # The interpreter writes to a descriptor for each signal, as asyncio and multiprocessing's fork server want.
 THREE_DEATHS = """
 import os, signal, socket, time
@@ -336,6 +352,15 @@ class DyingChildren(harness.DejaTest):
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0))
             self.assertEqual(harness.without_report(again.stdout).encode(), b"".join(lines) + rest, str(again))
+
+    def test_one_that_works_for_longer_than_it_did(self):
+        """Its parent finds its end after as many questions, however long the last one takes."""
+        flag = self.dir / "flag"
+        flag.touch()
+        run = self.checked(self.record_single(sys.executable, "-c", ASKS_OFTEN, flag))
+        flag.unlink()
+        again = self.checked(self.replay(0, options=("--on-divergence", "warn")))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
 
     def test_one_that_a_signals_handler_ends_before_it_looks(self):
         """A message that came meanwhile is not looked at."""
