@@ -30,7 +30,7 @@ WAITING_LABELS = ("e2e", "torch")
 # What runs for a time, and not until it is done, has a processor of its own.
 TIMED_LABELS = ("fuzz",)
 FUZZERS = "fuzz/fuzz_"  # how their tests' names begin
-# Continuous integration stops a run at 90 minutes. What is left of these is clang-tidy's, but at least so many.
+# Continuous integration stops a run at 90 minutes. What is left of these is clang-tidy's, or else the second number.
 MOST_MINUTES = 80
 LEAST_TIDY_MINUTES = 3
 TICK_S = 60
@@ -288,8 +288,8 @@ def tidy(*arguments):
 
 
 def tidy_in_time(run):
-    """clang-tidy, which is last, for as long as a run of everything may take: a slow machine without its memory would
-    make the run late, and then nothing lands."""
+    """clang-tidy for what is left of the time that a run may take. On a slow machine, without its memory, the run would
+    be stopped, and then nothing lands."""
     left = max(LEAST_TIDY_MINUTES, MOST_MINUTES - run.minutes())
     run.plain("clang-tidy", ["tools/tidy.py", "--minutes", f"{left:.1f}"])
     for line in re.findall(r"(?m)^skipped: (.*)", tail(run.current[1])):

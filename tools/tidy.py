@@ -10,7 +10,9 @@ includes and comments do not count. --all: the analyzer on all of them, too. Wit
 
 A clean result is remembered, and the source is not looked at again. Its key is a hash of everything that it depends
 on: tool, configuration, compile command, source and each header that it includes. The memory is in DEJA_TIDY_CACHE,
-else in ~/.cache/deja-tidy. --minutes: after so long no more sources are begun, and a line says how many are left out.
+else in ~/.cache/deja-tidy.
+
+--minutes N: after N minutes no more sources are begun. A line says how many are left out.
 """
 import argparse
 import concurrent.futures
