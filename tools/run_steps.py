@@ -30,9 +30,6 @@ WAITING_LABELS = ("e2e", "torch")
 # What runs for a time, and not until it is done, has a processor of its own.
 TIMED_LABELS = ("fuzz",)
 FUZZERS = "fuzz/fuzz_"  # how their tests' names begin
-# Continuous integration stops a run at 90 minutes. What is left of these is clang-tidy's, or else the second number.
-MOST_MINUTES = 80
-LEAST_TIDY_MINUTES = 3
 TICK_S = 60
 
 
@@ -287,15 +284,6 @@ def tidy(*arguments):
     return "clang-tidy", lambda run: run.plain("clang-tidy", ["tools/tidy.py", *arguments])
 
 
-def tidy_in_time(run):
-    """clang-tidy for what is left of the time that a run may take. On a slow machine, without its memory, the run would
-    be stopped, and then nothing lands."""
-    left = max(LEAST_TIDY_MINUTES, MOST_MINUTES - run.minutes())
-    run.plain("clang-tidy", ["tools/tidy.py", "--minutes", f"{left:.1f}"])
-    for line in re.findall(r"(?m)^skipped: (.*)", tail(run.current[1])):
-        print(f"skipped: clang-tidy: {line}", flush=True)
-
-
 PUSH_LABELS = ("unit", "conformance", "golden", "fuzz", "crash", WAITING_LABELS)
 NIGHTLY = {"DEJA_TEST_KILLS": "500", "DEJA_REPLAYS": "100", "DEJA_FUZZ_SECONDS": "3600"}
 
@@ -317,7 +305,7 @@ def steps_of(kind):
         build("tsan"), *tests("tsan", "unit"),
         # They take the dev build's objects from the compiler's cache.
         build("release"), *tests("release", "benchmark"), *tests("dev", "wheel"),
-        tidy("--all") if kind == "nightly" else ("clang-tidy", tidy_in_time)]
+        tidy(*(["--all"] if kind == "nightly" else []))]
     if kind == "nightly":
         # Each source by itself: what it needs it has to include.
         whole += [build("plain"), build("clang", options=CLANG), *tests("clang", "unit", "conformance", "golden"),

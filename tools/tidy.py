@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """clang-tidy over the product's sources, with the dev build's compile commands.
 
-usage: tools/tidy.py [--all | FILE…] [--minutes N]
+usage: tools/tidy.py [--all | FILE…]
 
 Without an argument: all checks but the static analyzer on everything, and the analyzer on the sources that the change
 touches. The former take the sources together as the build does. The change is since the branch left origin/main
@@ -11,10 +11,7 @@ includes and comments do not count. --all: the analyzer on all of them, too. Wit
 A clean result is remembered, and the source is not looked at again. Its key is a hash of everything that it depends
 on: tool, configuration, compile command, source and each header that it includes. The memory is in DEJA_TIDY_CACHE,
 else in ~/.cache/deja-tidy.
-
---minutes N: after N minutes no more sources are begun. A line says how many are left out.
 """
-import argparse
 import concurrent.futures
 import functools
 import hashlib
@@ -25,7 +22,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -127,10 +123,8 @@ def key_of(path, command, arguments, setting):
     return key.hexdigest()
 
 
-def check(tool, until, path, command, arguments):
-    """Whether `path` is clean; prints what was found. None: it is too late to begin."""
-    if until is not None and time.monotonic() >= until:
-        return None
+def check(tool, path, command, arguments):
+    """Whether `path` is clean; prints what was found."""
     # The compiler's own warnings are the business of the build with clang.
     flags = [word for word in command[1][1:] if word not in ("-c", path, "-Werror")]
     ran = subprocess.run([tool, "--quiet", *arguments, path, "--", *flags], cwd=command[0], capture_output=True, text=True)
@@ -141,22 +135,17 @@ def check(tool, until, path, command, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", metavar="FILE")
-    parser.add_argument("--all", action="store_true")
-    parser.add_argument("--minutes", type=float)
-    options = parser.parse_args()
-    until = None if options.minutes is None else time.monotonic() + options.minutes * 60
     tool = next(filter(None, map(shutil.which, ("clang-tidy-14", "clang-tidy-18", "clang-tidy"))), None)
     if tool is None:
         sys.exit("clang-tidy is not installed: tools/setup.sh --tests installs it")
     if not (BUILD / "compile_commands.json").exists():
         subprocess.run(["cmake", "--preset", "dev"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     commands = Commands()
-    if options.files:
-        work = [(os.path.abspath(name), []) for name in options.files]
+    asked = sys.argv[1:]
+    if asked and asked != ["--all"]:
+        work = [(os.path.abspath(name), []) for name in asked]
     else:
-        alone = sources() if options.all else touched()
+        alone = sources() if asked else touched()
         work = [(path, TOGETHER) for path in commands.compiled]
         work += [(str(ROOT / source), ANALYZER) for source in alone]
     work = [(path, commands.compiled[path] if arguments is TOGETHER else commands.alone.get(path), arguments)
@@ -166,20 +155,16 @@ def main():
     setting = hashlib.sha256(version + (ROOT / ".clang-tidy").read_bytes()).digest()
     keys = [key_of(*job, setting) for job in work]
     unchecked = [(job, key) for job, key in zip(work, keys) if not (CACHE / key).exists()]
-    findings, late = 0, 0
+    findings = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda one: check(tool, until, *one[0]), unchecked)
+        results = pool.map(lambda one: check(tool, *one[0]), unchecked)
         for done, ((_, key), clean) in enumerate(zip(unchecked, results), 1):
-            late += clean is None
-            findings += clean is False
+            findings += not clean
             if clean:
                 CACHE.mkdir(parents=True, exist_ok=True)
                 (CACHE / key).touch()
             print(f"[{done}/{len(unchecked)}]", flush=True)
-    if late:
-        print(f"skipped: {late} of {len(work)} sources: {options.minutes:.0f} minutes are over")
-    print(f"clang-tidy: {len(unchecked) - late} looked at, {len(work) - len(unchecked)} known to be clean, "
-          f"{findings} with findings")
+    print(f"clang-tidy: {len(unchecked)} looked at, {len(work) - len(unchecked)} known to be clean, {findings} with findings")
     sys.exit(1 if findings else 0)
 
 

@@ -1,7 +1,6 @@
 """The tools that run the tests: what a report says is counted right, and the budget of processor time holds."""
 import contextlib
 import io
-import os
 import re
 import subprocess
 import sys
@@ -117,36 +116,6 @@ class TestSteps(unittest.TestCase):
         names = {kind: [name for name, _ in run_steps.steps_of(kind)] for kind in ("quick", "push", "all", "nightly")}
         for less, more in (("quick", "push"), ("push", "all"), ("all", "nightly")):
             self.assertLess(set(names[less]), set(names[more]))
-
-    def test_clang_tidy_ends_when_a_run_is_late(self):
-        """On a slow machine a run of everything would be stopped. What was not looked at is said."""
-        run = run_steps.Run([])
-        run.began -= 60 * (run_steps.MOST_MINUTES - 30)
-        for late, minutes in ((0, 30), (40, run_steps.LEAST_TIDY_MINUTES)):
-            with self.subTest(late), contextlib.redirect_stdout(io.StringIO()) as said:
-                run.began -= 60 * late
-                asked = []
-
-                def plain(_, argv):
-                    asked.extend(argv)
-                    log = self.report.with_name("tidy.log")
-                    log.write_text("skipped: 3 of 9 sources: 3 minutes are over\nclang-tidy: 6 looked at\n")
-                    run.current = ("clang-tidy", log)
-
-                run.plain = plain
-                run_steps.tidy_in_time(run)
-            self.assertAlmostEqual(float(asked[asked.index("--minutes") + 1]), minutes, delta=0.2)
-            self.assertEqual(said.getvalue(), "skipped: clang-tidy: 3 of 9 sources: 3 minutes are over\n")
-
-    def test_a_source_is_not_begun_when_the_time_is_over(self):
-        source = sorted((ROOT / "common").rglob("*.cc"))[0]
-        with tempfile.TemporaryDirectory() as empty:
-            ended = subprocess.run([sys.executable, ROOT / "tools" / "tidy.py", "--minutes", "0", source],
-                                   env={**os.environ, "DEJA_TIDY_CACHE": empty}, capture_output=True, text=True, check=False)
-        if "not installed" in ended.stderr:
-            self.skipTest(ended.stderr.strip())
-        self.assertEqual(ended.returncode, 0, ended)
-        self.assertIn("skipped: 1 of 1 sources: 0 minutes are over\nclang-tidy: 0 looked at", ended.stdout)
 
     def test_a_fuzzer_that_finds_something_has_failed(self):
         """libFuzzer's own code for that is 77, which ctest takes for a skipped test."""
