@@ -71,6 +71,16 @@ struct CountCall {
   void Real() { real(*this, context); }
 };
 
+// Python's collector of reference cycles begins on the calling thread, or has ended there. What it
+// finalizes may meet other processes.
+struct Collection {
+  uint32_t generation = 0;
+  bool ended = false;
+  bool has_threads = false;  // of Python's, beside the first one
+};
+// Runs the collector on the calling thread, which may have the interpreter's lock or not.
+using Collector = void (*)(int generation);
+
 class MeetingCalls {
  public:
   virtual void OnAcquire(AcquireCall& call) { call.Real(); }
@@ -87,6 +97,14 @@ class MeetingCalls {
   }
   // The table of these; null: they are not followed. Within the guard.
   virtual PipeTable* Pipes() { return nullptr; }
+
+  virtual void OnCollection(const Collection& collection) { (void)collection; }
+  // In a replay: `collector` is called where the recorded one ran, until another takes its place
+  // (null: none). True: Python's own should not run by itself.
+  virtual bool KeepsCollections(Collector collector) {
+    (void)collector;
+    return false;
+  }
 
  protected:
   ~MeetingCalls() = default;

@@ -126,6 +126,8 @@ digest_entry = _entry("deja_impl_digest", ctypes.c_void_p, ctypes.c_size_t, resu
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
 _threads_meet = _entry("deja_impl_threads_meet", library=_quick)
 _orders_loops = _entry("deja_impl_orders_loops", result=ctypes.c_int, library=_quick)
+_collection = _entry("deja_impl_collection", *(ctypes.c_int,) * 3, library=_quick)
+_keep_collections = _entry("deja_impl_keep_collections", ctypes.c_void_p, result=ctypes.c_int, library=_quick)
 _in_any_order = _entry("deja_impl_in_any_order", ctypes.c_int, result=ctypes.c_int, library=_quick)
 _python_function = _entry(
     "deja_impl_python_function", ctypes.c_char_p, ctypes.c_char_p, result=ctypes.c_uint32, library=_quick
@@ -189,6 +191,25 @@ def threads_meet():
 def orders_loops():
     """Whether asyncio's loops find the ends of commands in an order that is recorded, or given back."""
     return _orders_loops is not None and _orders_loops() != 0
+
+
+def sees_collections():
+    """Whether the library is one that wants to hear of them."""
+    return None not in (_collection, _keep_collections)
+
+
+def collection(generation, ended, has_threads):
+    """The interpreter's collector begins on this thread, or has ended there."""
+    _collection(generation, ended, has_threads)
+
+
+collector = ctypes.CFUNCTYPE(None, ctypes.c_int)
+
+
+def keep_collections(collect):
+    """collect: a `collector`, which a replay calls with the generation where the recorded one ran; None: no more.
+    Returns whether the interpreter's own should not run by itself."""
+    return _keep_collections(None if collect is None else ctypes.cast(collect, ctypes.c_void_p)) != 0
 
 
 class any_order:

@@ -30,6 +30,7 @@ _WATCHED = {
     "concurrent.futures.process": "deja.ordering.ordered_executors",
     "asyncio.unix_events": "deja.ordering.ordered_ends",
     "multiprocessing.resource_tracker": "deja.ordering.unordered_tracker",
+    "threading": "deja.ordering.ordered_collections",
     "multiprocessing.managers": "deja.ordering.ordered_managers",
     "multiprocessing.spawn": "deja.spawning.spawned",
     "torch.multiprocessing.reductions": "deja.spawning.torch_shared",

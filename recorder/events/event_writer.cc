@@ -24,6 +24,11 @@ struct Chunk {
 };
 static_assert(sizeof(Chunk) == Chunk::kBytes);
 
+void CountClockRun(preload::ThreadRecord& self) {
+  ++self.next_seq;
+  if (ThreadState* state = StateOf(self)) ++state->clock_runs;
+}
+
 }  // namespace
 
 struct EventWriter::StagedThread {
@@ -110,7 +115,7 @@ void EventWriter::WriteClockSlowly(preload::ThreadRecord& self, format::ClockSou
   area->values[0] = ns;
   self.sink->ExpectClocks();
   area->count.store(1, std::memory_order_release);
-  ++self.next_seq;  // when it is there, as in WriteUnchecked
+  CountClockRun(self);  // when it is there, as in WriteUnchecked
 }
 
 // False if the process is live.
@@ -128,7 +133,8 @@ bool EventWriter::StageClock(preload::ThreadRecord& self, format::ClockSource so
   if (n == 0) {
     area.thread = self.index;
     area.time_ns = NowNs(self);
-    area.seq = self.next_seq++;
+    area.seq = self.next_seq;
+    CountClockRun(self);
   }
   area.sources[n] = static_cast<uint8_t>(source);
   area.values[n] = ns;

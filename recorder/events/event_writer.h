@@ -160,6 +160,7 @@ class EventWriter final : public preload::StackSink {
     return !std::is_same_v<Body, format::ThreadStart> && !std::is_same_v<Body, format::ThreadEnd> &&
            !std::is_same_v<Body, format::ModuleLoaded> &&
            !std::is_same_v<Body, format::StackDefined> &&
+           !std::is_same_v<Body, format::GarbageCollection> &&
            !std::is_same_v<Body, format::ProcessExit>;
   }
   bool MustInputLast(const format::Input& input);

@@ -16,18 +16,25 @@
 namespace deja::recorder {
 
 // The rooms that keep something of each thread. A part is a type with `kPart`, one of these.
-enum class ThreadPart : uint8_t { kNccl, kMpi, kCount };
+enum class ThreadPart : uint8_t { kNccl, kMpi, kMeet, kCount };
 
 struct ThreadState {
   bool started = false;  // ThreadStart has been written
   bool ended = false;
   uint64_t last_ns = 0;    // time of its last event
+  uint64_t clock_runs = 0;  // of its events
   void* staged = nullptr;  // EventWriter's, until the process is live
   void* parts[static_cast<size_t>(ThreadPart::kCount)] = {};
 };
 
 // Null when there is no memory.
 ThreadState* StateOf(preload::ThreadRecord& self);
+
+// How many events the thread has that are not runs of readings.
+inline uint64_t EventsButClocks(const preload::ThreadRecord& self) {
+  const auto* state = static_cast<const ThreadState*>(self.engine_state);
+  return state == nullptr ? 0 : self.next_seq - state->clock_runs;
+}
 
 // What the room of `Part` keeps of the thread; null when there is no memory.
 template <typename Part>

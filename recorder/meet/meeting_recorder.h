@@ -24,6 +24,7 @@ class MeetingRecorder : public preload::MeetingCalls {
   void OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   preload::PipeTable* Pipes() override;
+  void OnCollection(const preload::Collection& collection) override;
 
  private:
   void NoteChildSignal();

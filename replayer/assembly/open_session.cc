@@ -3,6 +3,7 @@
 #include "replayer/clocks/serve_clocks.h"
 #include "replayer/fold/fold.h"
 #include "replayer/inputs/redacted_names.h"
+#include "replayer/meet/collections.h"
 #include "replayer/mpi/mpi_world.h"
 #include "replayer/nccl/computed_results.h"
 #include "replayer/nccl/served_comms.h"
@@ -28,6 +29,7 @@ Session* OpenSession(const SessionOptions& options) {
   session->SetPart(new ServedMpi(session->plan()));
   session->SetPart(new SessionClocks(session->plan(), options.clocks));
   session->SetPart(new RedactedNames());
+  session->SetPart(new Collections(*session));
   return session;
 }
 

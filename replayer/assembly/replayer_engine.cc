@@ -20,6 +20,7 @@
 #include "replayer/forks/awaited_ends.h"
 #include "replayer/forks/bystanders.h"
 #include "replayer/forks/chosen_child.h"
+#include "replayer/meet/collections.h"
 #include "replayer/meet/stillness.h"
 #include "replayer/process/claim.h"
 #include "replayer/process/end_process.h"
@@ -147,6 +148,7 @@ void ReplayerEngine::OnThreadEnd() {
   if (session == nullptr) return;
   session->progress().CountActivity();
   LockReplayer::EndThread();
+  session->Find<Collections>()->EndThread(session->Thread());
   if (LiveTrace* live = session->live_trace()) live->EndThread();
 }
 

@@ -11,7 +11,7 @@
 namespace deja::replayer {
 
 // Parts of the session. The composition root (replayer/assembly/) makes them; null: there is none.
-enum class SessionPart : uint8_t { kComms, kComputed, kMpi, kClocks, kNames, kCount };
+enum class SessionPart : uint8_t { kComms, kComputed, kMpi, kClocks, kNames, kCollections, kCount };
 
 // Parts of a thread. Each is made when its room first asks for it.
 enum class ThreadPart : uint8_t { kNccl, kMpi, kClocks, kLocks, kCount };

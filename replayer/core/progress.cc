@@ -6,6 +6,7 @@ Progress::Progress(const ReplayPlan& plan, std::atomic<uint64_t>* served)
     : plan_(plan), child_signals_(plan), served_(served != nullptr ? served : &served_here_) {
   const auto& threads = plan.threads();
   remaining_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
+  counted_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   wanted_ = std::make_unique<std::atomic<bool>[]>(threads.size() + 1);
   meetings_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
   uint64_t total = 0;
@@ -41,7 +42,7 @@ void Progress::Consume(uint32_t recorded) {
   CountServed();
   remaining_of_[recorded].fetch_sub(1);
   remaining_.fetch_sub(1);
-  child_signals_.CountEvent(recorded);
+  CountEvent(recorded);
 }
 
 void Progress::ConsumeMeeting(uint32_t recorded) {
@@ -49,7 +50,7 @@ void Progress::ConsumeMeeting(uint32_t recorded) {
   if (recorded == kNone || meetings_of_[recorded].load() == 0) return;
   CountServed();
   meetings_of_[recorded].fetch_sub(1);
-  child_signals_.CountEvent(recorded);
+  CountEvent(recorded);
 }
 
 uint64_t Progress::MeetingsLeftBut(uint32_t recorded) const {

@@ -71,6 +71,14 @@ class Progress {
   // How often threads other than `recorded` are still to do so.
   [[nodiscard]] uint64_t MeetingsLeftBut(uint32_t recorded) const;
 
+  // It has sent, received or lost something over a socket to another process of the rank.
+  void CountTransfer(uint32_t recorded) { CountEvent(recorded); }
+
+  // How many of RecordedThread::CountedEvents() it has made; thread `recorded` asks.
+  [[nodiscard]] uint64_t CountedBy(uint32_t recorded) const {
+    return counted_of_[recorded].load(std::memory_order_relaxed);
+  }
+
   ChildSignals& child_signals() { return child_signals_; }
 
   // Recorded chunks of connections that the program has not received yet. True if the last of them
@@ -125,9 +133,16 @@ class Progress {
   void Want(uint32_t recorded) { wanted_[recorded].store(true); }
 
  private:
+  void CountEvent(uint32_t recorded) {
+    if (recorded == kNone) return;
+    counted_of_[recorded].fetch_add(1, std::memory_order_relaxed);
+    child_signals_.CountEvent(recorded);
+  }
+
   const ReplayPlan& plan_;
   ChildSignals child_signals_;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;  // by recorded thread
+  std::unique_ptr<std::atomic<uint64_t>[]> counted_of_;    // by recorded thread
   std::unique_ptr<std::atomic<bool>[]> wanted_;            // by recorded thread
   std::unique_ptr<std::atomic<uint64_t>[]> meetings_of_;   // by recorded thread, left
   std::atomic<uint64_t> remaining_{0};

@@ -18,6 +18,9 @@ struct ThreadState {
   uint32_t next_call = 0;
   uint32_t next_snapshot = 0;
   uint32_t next_end = 0;  // of processes
+  uint32_t next_collection = 0;  // of Python's garbage, on this thread
+  uint32_t next_acting = 0;      // in ReplayPlan::acting_collections()
+  bool collects = false;         // such a collection runs
   std::map<uint32_t, uint32_t> next_by_api;
   std::map<uint32_t, uint32_t> next_entropy;
   std::map<InputKey, uint32_t> next_by_key;

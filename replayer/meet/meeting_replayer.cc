@@ -15,6 +15,7 @@
 #include "preload/process/own_variables.h"
 #include "replayer/core/replay_variables.h"
 #include "replayer/forks/fork_files.h"
+#include "replayer/meet/collections.h"
 #include "replayer/meet/meeting_list.h"
 #include "replayer/meet/meetings.h"
 #include "replayer/meet/pipe_order.h"
@@ -33,31 +34,49 @@ void MeetingReplayer::Begin() {
   AnnouncePipes(*replayer_.session);
 }
 
+ThreadState& MeetingReplayer::ThreadAtMeeting() {
+  GiveCollections(*replayer_.session);
+  return replayer_.session->Thread();
+}
+
 void MeetingReplayer::OnAcquire(preload::AcquireCall& call) {
   if (replayer_.session == nullptr && preload::OwnNumber(env::kFromCheckpoint) != 0)
     return call.Real();
   if (replayer_.session == nullptr) return ServeUnrecordedAcquire(replayer_.scratch, call);
-  ServeAcquire(*replayer_.session, replayer_.session->Thread(), call);
+  ServeAcquire(*replayer_.session, ThreadAtMeeting(), call);
 }
 
 void MeetingReplayer::OnPoll(preload::PollCall& call) {
   if (replayer_.session == nullptr) return call.Real();
-  ServePoll(*replayer_.session, replayer_.session->Thread(), call);
+  ServePoll(*replayer_.session, ThreadAtMeeting(), call);
 }
 
 void MeetingReplayer::OnCount(preload::CountCall& call) {
   if (replayer_.session == nullptr) return call.Real();
-  ServeCount(*replayer_.session, replayer_.session->Thread(), call);
+  ServeCount(*replayer_.session, ThreadAtMeeting(), call);
 }
 
 void MeetingReplayer::OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) {
   if (replayer_.session == nullptr) return transfer.Real();
-  ServePipeRead(*replayer_.session, replayer_.session->Thread(), pipe, transfer);
+  ServePipeRead(*replayer_.session, ThreadAtMeeting(), pipe, transfer);
 }
 
 void MeetingReplayer::OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) {
   if (replayer_.session == nullptr) return transfer.Real();
-  ServePipeWrite(*replayer_.session, replayer_.session->Thread(), pipe, transfer);
+  ServePipeWrite(*replayer_.session, ThreadAtMeeting(), pipe, transfer);
+}
+
+void MeetingReplayer::OnCollection(const preload::Collection& collection) {
+  if (replayer_.session == nullptr || collection.ended) return;
+  auto* collections = replayer_.session->Find<Collections>();
+  if (collections != nullptr)
+    collections->OnOwn(replayer_.session->Thread(), collection.generation);
+}
+
+bool MeetingReplayer::KeepsCollections(preload::Collector collector) {
+  if (replayer_.session == nullptr) return false;
+  auto* collections = replayer_.session->Find<Collections>();
+  return collections != nullptr && collections->Keep(collector);
 }
 
 void MeetingReplayer::AdoptPipes() {

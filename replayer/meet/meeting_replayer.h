@@ -28,9 +28,14 @@ class MeetingReplayer : public preload::MeetingCalls {
   void OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   preload::PipeTable* Pipes() override { return pipes_; }
+  void OnCollection(const preload::Collection& collection) override;
+  bool KeepsCollections(preload::Collector collector) override;
 
  private:
   void AdoptPipes();
+
+  // The calling thread, which is about to meet another process.
+  ThreadState& ThreadAtMeeting();
 
   Replayer& replayer_;
   preload::PipeTable* pipes_ = nullptr;

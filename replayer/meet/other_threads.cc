@@ -20,28 +20,33 @@ constinit std::atomic<bool> g_gave_way{false};
 
 }  // namespace
 
-void AwaitMeetings(Session& session, const ThreadState& thread, const MeetingsByThread& met) {
-  Progress& progress = session.progress();
-  const auto is_behind = [&](const MeetingsByThread::value_type& other) {
-    return progress.MeetingsOf(other.first) < other.second;
-  };
-  const auto behind = [&] { return std::find_if(met.begin(), met.end(), is_behind); };
-  auto other = behind();
-  if (other == met.end()) return;
-  const Progress::Held held(progress, thread.recorded);
+void AwaitThreads(Session& session, const ThreadState& thread,
+                  const std::function<uint32_t()>& behind) {
+  uint32_t other = behind();
+  if (other == kNone) return;
+  const Progress::Held held(session.progress(), thread.recorded);
   const uint64_t patience = g_gave_way.load() ? Stillness::kLookNs : kPatienceNs;
   Pauses pauses(Stillness::kMs / 10);
-  for (Stillness still(session); other != met.end() && !held.IsWanted(); other = behind()) {
+  for (Stillness still(session); other != kNone && !held.IsWanted(); other = behind()) {
     if (still.IsTimeToGiveUp(patience)) {
       if (!g_gave_way.exchange(true))
         Say(std::string("replay: thread ") + preload::Self().name + " goes on before thread " +
-            session.plan().threads()[other->first].name +
+            session.plan().threads()[other].name +
             " is as far as it was, and nothing moves; what follows may differ");
       return;
     }
     pauses.Next();
     still.IsTimeToLook();
   }
+}
+
+void AwaitMeetings(Session& session, const ThreadState& thread, const MeetingsByThread& met) {
+  AwaitThreads(session, thread, [&] {
+    const auto other = std::find_if(met.begin(), met.end(), [&](const auto& one) {
+      return session.progress().MeetingsOf(one.first) < one.second;
+    });
+    return other == met.end() ? kNone : other->first;
+  });
 }
 
 }  // namespace deja::replayer

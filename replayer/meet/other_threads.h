@@ -6,6 +6,9 @@
 #ifndef DEJA_REPLAYER_MEET_OTHER_THREADS_H_
 #define DEJA_REPLAYER_MEET_OTHER_THREADS_H_
 
+#include <cstdint>
+#include <functional>
+
 #include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
@@ -16,6 +19,11 @@ struct ThreadState;
 // Returns when the others have made that many meetings. Not where nothing moves for three seconds,
 // which a line says once, or one of them waits for the calling thread's turn at a lock.
 void AwaitMeetings(Session& session, const ThreadState& thread, const MeetingsByThread& met);
+
+// The same until `behind` finds no thread, a position in the plan's, that is not as far as it was
+// (kNone).
+void AwaitThreads(Session& session, const ThreadState& thread,
+                  const std::function<uint32_t()>& behind);
 
 }  // namespace deja::replayer
 

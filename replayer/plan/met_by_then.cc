@@ -16,19 +16,28 @@ void MetByThen::AddEnd(uint32_t thread, uint32_t pid, uint64_t time_ns) {
   threads_[thread].ends[pid].push_back(time_ns);
 }
 
+MeetingsByThread MetByThen::At(uint32_t thread, uint64_t time_ns) const {
+  MeetingsByThread met;
+  for (const auto& [other, of] : threads_) {
+    const auto after = std::upper_bound(of.meetings.begin(), of.meetings.end(), time_ns);
+    if (other != thread && after != of.meetings.begin())
+      met.emplace_back(other, after - of.meetings.begin());
+  }
+  return met;
+}
+
+std::optional<uint64_t> MetByThen::TimeOf(uint32_t thread, uint64_t number) const {
+  const auto of = threads_.find(thread);
+  if (of == threads_.end() || number >= of->second.meetings.size()) return std::nullopt;
+  return of->second.meetings[number];
+}
+
 MeetingsByThread MetByThen::AtEnd(uint32_t thread, uint32_t pid, size_t number) const {
   const auto own = threads_.find(thread);
   if (own == threads_.end()) return {};
   const auto ends = own->second.ends.find(pid);
   if (ends == own->second.ends.end() || number >= ends->second.size()) return {};
-  MeetingsByThread met;
-  for (const auto& [other, of] : threads_) {
-    const auto after =
-        std::upper_bound(of.meetings.begin(), of.meetings.end(), ends->second[number]);
-    if (other != thread && after != of.meetings.begin())
-      met.emplace_back(other, after - of.meetings.begin());
-  }
-  return met;
+  return At(thread, ends->second[number]);
 }
 
 MeetingsByThread MetByThen::AtPoll(uint32_t thread, uint32_t input) const {

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,10 @@ class MetByThen {
   // A wait of the thread for process `pid` found its end.
   void AddEnd(uint32_t thread, uint32_t pid, uint64_t time_ns);
 
+  // All meetings by then of threads other than `thread`.
+  [[nodiscard]] MeetingsByThread At(uint32_t thread, uint64_t time_ns) const;
+  // When the thread's meeting `number`, from 0, was made; nothing: it made fewer.
+  [[nodiscard]] std::optional<uint64_t> TimeOf(uint32_t thread, uint64_t number) const;
   // All meetings by the thread's wait that found the `number`-th end, from 0, of a process `pid`.
   // Nothing where it found no such end.
   [[nodiscard]] MeetingsByThread AtEnd(uint32_t thread, uint32_t pid, size_t number) const;

@@ -92,6 +92,9 @@ void PlanBuilder::Add(const format::Event& event) {
     case EventKind::kChild:
       AddChild(event, *event.As<format::Child>());
       break;
+    case EventKind::kGarbageCollection:
+      AddCollection(event, *event.As<format::GarbageCollection>());
+      break;
     case EventKind::kStep:
       if (plan_.start_ != nullptr) plan_.start_->AddStep(event);
       break;
@@ -105,6 +108,7 @@ Status PlanBuilder::Finish() {
   ResolveConnections();
   ResolveFiles();
   FindWaits();
+  ListActingCollections();
   auto entered_before = [this](uint32_t a, uint32_t b) {
     return plan_.calls_[a].time_ns < plan_.calls_[b].time_ns;
   };

@@ -90,6 +90,8 @@ class PlanBuilder {
   // A range may stand before its file: another thread wrote it.
   void ResolveFiles();
 
+  void AddCollection(const format::Event& event, const format::GarbageCollection& collection);
+  void ListActingCollections();
   void AddSnapshot(const format::Event& event, const format::Snapshot& snapshot);
   void AddComm(const format::Event& event, const format::CommCreated& created);
   uint32_t LastMaker(uint32_t thread) const;
@@ -104,6 +106,7 @@ class PlanBuilder {
   ReplayPlan& plan_;
   ApiKinds kinds_;
   bool behind_start_ = false;  // the event at hand
+  bool has_python_threads_ = false;
   std::string error_;
   std::unordered_map<uint32_t, uint32_t> thread_at_;
   std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> open_;

@@ -81,6 +81,30 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   plan_.identities_.try_emplace(key, index);
 }
 
+void PlanBuilder::AddCollection(const format::Event& event,
+                                const format::GarbageCollection& collection) {
+  RecordedThread& thread = Thread(event.thread);
+  has_python_threads_ |= collection.has_threads;
+  if (!collection.ended)
+    thread.collections.push_back(
+        {thread.CountedEvents(), collection.generation, event.time_ns, false});
+  else if (!thread.collections.empty())
+    thread.collections.back().acts = thread.CountedEvents() > thread.collections.back().events;
+}
+
+void PlanBuilder::ListActingCollections() {
+  if (!has_python_threads_) return;
+  auto& acting = plan_.acting_collections_;
+  for (uint32_t i = 0; i < plan_.threads_.size(); ++i) {
+    const auto& collections = plan_.threads_[i].collections;
+    for (uint32_t number = 0; number < collections.size(); ++number)
+      if (collections[number].acts) acting.push_back({collections[number].time_ns, i, number});
+  }
+  std::sort(acting.begin(), acting.end(), [](const ActingCollection& a, const ActingCollection& b) {
+    return a.time_ns < b.time_ns;
+  });
+}
+
 void PlanBuilder::AddConnection(const format::Event& event,
                                 const format::ConnectionOpened& opened) {
   connection_at_.try_emplace(opened.connection, static_cast<uint32_t>(plan_.connections_.size()));

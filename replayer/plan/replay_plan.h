@@ -208,6 +208,21 @@ struct RecordedSignal {
   uint32_t sleeps = 0;      // ChildSignal::sleeps there; 0: or not known
 };
 
+// Where Python's collector ran on a thread.
+struct RecordedCollection {
+  uint64_t events = 0;  // RecordedThread::CountedEvents before it
+  uint32_t generation = 0;
+  uint64_t time_ns = 0;
+  bool acts = false;  // the thread has counted events of what it finalized
+};
+
+// One that acts: `number` of the collections of `thread`, a position in ReplayPlan::threads().
+struct ActingCollection {
+  uint64_t time_ns = 0;
+  uint32_t thread = 0;
+  uint32_t number = 0;
+};
+
 struct RecordedThread {
   uint32_t index = 0;
   std::string name;
@@ -221,6 +236,7 @@ struct RecordedThread {
   std::map<uint32_t, uint32_t> made;  // processes: pid by number
   std::vector<uint32_t> ends;         // of processes that it waited for: pids, in order
   std::vector<RecordedSignal> child_signals;
+  std::vector<RecordedCollection> collections;
   uint64_t meetings = 0;
   uint64_t transfers = 0;        // over Unix sockets
   RecordedSignal last_reading;   // of a clock
@@ -356,6 +372,11 @@ class ReplayPlan {
   [[nodiscard]] uint32_t FindOperation(uint32_t comm, uint64_t seq) const;
   // Number of the last operation of a communicator; 0: none.
   [[nodiscard]] uint64_t LastOperation(uint32_t comm) const;
+  // Where Python's collector finalized what did something, in the order of time; none where there
+  // was one thread, which makes as many objects as it did.
+  [[nodiscard]] const std::vector<ActingCollection>& acting_collections() const {
+    return acting_collections_;
+  }
   // Position in threads(), or kNone.
   [[nodiscard]] uint32_t FindThread(std::string_view name) const;
   [[nodiscard]] const RecordedComm* FindComm(uint32_t number) const;
@@ -404,6 +425,7 @@ class ReplayPlan {
   std::string bytes_;
   std::vector<uint32_t> served_order_;
   MetByThen met_by_then_;
+  std::vector<ActingCollection> acting_collections_;
   std::unordered_map<uint32_t, RecordedLaunches> launches_;  // by call, of those with several
   std::unordered_map<std::string, uint64_t> created_ns_;
   std::map<uint32_t, FirstReading> first_readings_;

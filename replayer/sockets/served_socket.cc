@@ -15,6 +15,7 @@
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
 #include "replayer/core/ending.h"
+#include "replayer/meet/collections.h"
 #include "replayer/sockets/family_sockets.h"
 
 namespace deja::replayer {
@@ -191,6 +192,7 @@ bool ServedSocket::BecomeDatagrams() {
 }
 
 void ServedSocket::OnRead(Transfer& transfer) {
+  GiveCollections(layer_.session_);
   bool waits = false;
   for (;;) {
     {
@@ -239,6 +241,7 @@ void ServedSocket::OnRead(Transfer& transfer) {
 }
 
 void ServedSocket::OnWrite(Transfer& transfer) {
+  GiveCollections(layer_.session_);
   Guard guard;
   if (layer_.abandoned() && !live_) {
     transfer.result = Fail(ECONNRESET);

@@ -286,7 +286,7 @@ bool ServedSocket::FailsLive(preload::Transfer& transfer, format::TransferKind k
   const auto error =
       layer_.family_order_.FailureAt(family_, kind, is_sent ? family_sent_ : family_received_);
   if (!error) return false;
-  layer_.session_.progress().child_signals().CountEvent(layer_.session_.Thread().recorded);
+  layer_.session_.progress().CountTransfer(layer_.session_.Thread().recorded);
   layer_.Moved();
   transfer.result = *error == 0 ? 0 : Fail(*error);
   return true;
@@ -296,7 +296,7 @@ void ServedSocket::AfterLiveRead(const preload::Transfer& transfer) {
   if (family_ == kNone || transfer.result <= 0 || (transfer.flags & MSG_PEEK) != 0) return;
   const ErrnoKeeper keep;
   std::unique_lock<std::mutex> lock(layer_.mutex_);
-  layer_.session_.progress().child_signals().CountEvent(layer_.session_.Thread().recorded);
+  layer_.session_.progress().CountTransfer(layer_.session_.Thread().recorded);
   family_received_ += static_cast<uint64_t>(transfer.result);
   layer_.family_order_.Received(family_, family_received_);
   layer_.AwaitAnswers(family_, family_received_, lock);
@@ -306,7 +306,7 @@ void ServedSocket::AfterLiveWrite(const preload::Transfer& transfer) {
   if (family_ == kNone || transfer.result <= 0) return;
   const ErrnoKeeper keep;
   std::lock_guard<std::mutex> lock(layer_.mutex_);
-  layer_.session_.progress().child_signals().CountEvent(layer_.session_.Thread().recorded);
+  layer_.session_.progress().CountTransfer(layer_.session_.Thread().recorded);
   family_sent_ += static_cast<uint64_t>(transfer.result);
   layer_.family_order_.Sent(family_, family_sent_);
   layer_.Moved();

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/calls/lock_calls.h"
+#include "preload/calls/meeting_calls.h"
 #include "preload/engine/engine.h"
 #include "preload/hooks/export.h"
 #include "preload/meet/any_order.h"
+#include "preload/process/guard.h"
 #include "preload/stack/python_stack.h"
 
 using namespace deja::preload;  // NOLINT: the entry points below are this file's only names
@@ -42,6 +45,23 @@ DEJA_EXPORT void deja_impl_threads_meet() {
 DEJA_EXPORT int deja_impl_orders_loops() {
   Engine* engine = GetEngine();
   return engine != nullptr && engine->locks->OrdersLoops() ? 1 : 0;
+}
+
+DEJA_EXPORT void deja_impl_collection(int generation, int ended, int has_threads) {
+  Engine* engine = EngineOfThisProcess();
+  // What is finalized within a call of Deja's is no event.
+  if (engine == nullptr || InsideDeja()) return;
+  const Guard guard;
+  const deja::ErrnoKeeper keep;
+  engine->meetings->OnCollection(
+      {static_cast<uint32_t>(generation), ended != 0, has_threads != 0});
+}
+
+DEJA_EXPORT int deja_impl_keep_collections(void (*collect)(int generation)) {
+  Engine* engine = EngineOfThisProcess();
+  if (engine == nullptr) return 0;
+  const Guard guard;
+  return engine->meetings->KeepsCollections(collect) ? 1 : 0;
 }
 
 DEJA_EXPORT int deja_impl_in_any_order(int in_any_order) {

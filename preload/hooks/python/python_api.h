@@ -41,6 +41,15 @@ int deja_impl_orders_loops(void);
  * order; none is recorded. 0: it does again. Returns what held until now. */
 int deja_impl_in_any_order(int in_any_order);
 
+/* The interpreter's collector of reference cycles begins on the calling thread, or has ended there.
+ * has_threads: the process has threads of Python's beside its first. */
+void deja_impl_collection(int generation, int ended, int has_threads);
+
+/* In a replay: collect(generation) runs the collector on the calling thread, where it ran in the
+ * recording; null: no more. 1: the interpreter's own should not run by itself. A forked child asks
+ * again. */
+int deja_impl_keep_collections(void (*collect)(int generation));
+
 #ifdef __cplusplus
 }
 #endif

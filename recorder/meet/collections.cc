@@ -1,0 +1,42 @@
+// Where Python's collector of reference cycles runs, by its place among the thread's events. Small
+// generations are collected often: of those between two events the oldest one is noted alone.
+#include <algorithm>
+
+#include "recorder/events/thread_state.h"
+#include "recorder/meet/meeting_recorder.h"
+
+namespace deja::recorder {
+
+namespace {
+
+struct Collections {
+  static constexpr ThreadPart kPart = ThreadPart::kMeet;
+  bool is_noted = false;    // one that began after as many events
+  uint64_t noted_at = 0;    // EventsButClocks with that note
+  uint64_t began_at = 0;    // the same as the last one began
+  uint32_t generation = 0;  // of the note
+};
+
+}  // namespace
+
+void MeetingRecorder::OnCollection(const preload::Collection& collection) {
+  Recording* rec = recorder_.Active();
+  if (rec == nullptr) return;
+  preload::ThreadRecord& self = preload::Self();
+  auto* seen = PartOf<Collections>(self);
+  if (seen == nullptr) return;
+  const uint64_t events = EventsButClocks(self);
+  if (collection.ended && events == seen->began_at) return;
+  const bool is_noted = seen->is_noted && seen->noted_at == events &&
+                        seen->generation >= collection.generation;
+  if (collection.ended || !is_noted)
+    rec->writer.Write(format::GarbageCollection{collection.generation, collection.ended,
+                                                collection.has_threads});
+  if (collection.ended) return;
+  seen->is_noted = true;
+  seen->generation = collection.generation;
+  seen->noted_at = seen->began_at = EventsButClocks(self);
+  rec->RelieveStaging();
+}
+
+}  // namespace deja::recorder

@@ -1,0 +1,60 @@
+// Collections: Python's collector of reference cycles runs on the threads on which it ran, between
+// the events between which it ran (docs/decisions/0038-garbage-is-collected-where-it-was.md).
+//
+// By itself it runs when enough objects have been made, whichever thread makes them. What it
+// finalizes may meet other processes.
+//
+// Part of the session. Any thread.
+#ifndef DEJA_REPLAYER_MEET_COLLECTIONS_H_
+#define DEJA_REPLAYER_MEET_COLLECTIONS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "preload/calls/meeting_calls.h"
+#include "replayer/core/session.h"
+
+namespace deja::replayer {
+
+class Collections {
+ public:
+  static constexpr SessionPart kPart = SessionPart::kCollections;
+
+  explicit Collections(Session& session);
+
+  // MeetingCalls::KeepsCollections. The interpreter's own go on where what they finalized did
+  // nothing that was recorded.
+  bool Keep(preload::Collector collector);
+
+  // The calling thread is about to meet another process. Runs the collector if it ran before that;
+  // else waits if it ran on another thread. One that only freed memory runs up to one event early,
+  // so that it finds no more than it found. Without the guard: the program's finalizers run. errno
+  // is kept.
+  void GiveDue(ThreadState& thread);
+
+  // The program itself has the collector run: that is the next one.
+  void OnOwn(ThreadState& thread, uint32_t generation);
+
+  // The calling thread ends: nothing waits for its collections.
+  void EndThread(const ThreadState& thread);
+
+ private:
+  [[nodiscard]] const RecordedCollection* Next(const ThreadState& thread) const;
+  // What others have made garbage since, the calling thread has not made before.
+  void AwaitCollections(ThreadState& thread);
+  // The interpreter has one collection at a time; another one would be none.
+  void Collect(ThreadState& thread, preload::Collector collector, uint32_t generation);
+
+  Session& session_;
+  std::atomic<preload::Collector> collector_{nullptr};
+  std::atomic<uint32_t> collecting_{kNone};         // the recorded thread that does
+  std::unique_ptr<std::atomic<uint32_t>[]> begun_;  // by recorded thread: how many
+};
+
+// Collections::GiveDue of the session's.
+void GiveCollections(Session& session);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_MEET_COLLECTIONS_H_
