@@ -135,8 +135,8 @@ MAY_USE = {
         " preload/symbols",
     "preload/hooks/python":
         "api digest preload/calls/call.h preload/engine/engine.h preload/calls/group_calls.h"
-        " preload/calls/life_calls.h preload/calls/lock_calls.h preload/hooks preload/meet/any_order.h"
-        " preload/process preload/stack preload/symbols",
+        " preload/calls/life_calls.h preload/calls/lock_calls.h preload/calls/meeting_calls.h preload/hooks"
+        " preload/meet/any_order.h preload/process preload/stack preload/symbols",
     "preload/hooks/sockets":
         "preload/calls/connections.h preload/calls/meeting_calls.h preload/calls/socket_calls.h preload/hooks"
         " preload/hooks/descriptors preload/process preload/symbols",
@@ -162,7 +162,7 @@ MAY_USE = {
     "recorder/inputs": "api digest preload/calls preload/engine preload/process recorder/core",
     "recorder/meet":
         "api format/tail preload/calls preload/engine preload/hooks/descriptors preload/meet preload/process"
-        " recorder/core",
+        " recorder/core recorder/events",
     "recorder/mpi": "digest preload/calls preload/stack recorder/core recorder/events recorder/facts",
     "recorder/nccl":
         "api digest format/tensor format/wire include/compat/curand.h include/compat/nccl.h preload/cuda preload/calls"

@@ -228,6 +228,7 @@ struct GarbageCollection {
   uint32_t generation = 0;
   bool ended = false;
   bool has_threads = false;  // of Python's, beside the first one
+  uint64_t lasted_ns = 0;    // with `ended`
 };
 
 struct Note {
@@ -678,7 +679,7 @@ DEJA_VISIT(OptimizerUpdate) {
   v(6, m.second_moment); v(7, m.gradient); v(8, m.updates); v(9, m.learning_rate); v(10, m.beta1);
   v(11, m.beta2); v(12, m.epsilon); v(13, m.weight_decay); v(14, m.gradient_scale); v(15, m.nesterov);
 }
-DEJA_VISIT(GarbageCollection) { v(1, m.generation); v(2, m.ended); v(3, m.has_threads); }
+DEJA_VISIT(GarbageCollection) { v(1, m.generation); v(2, m.ended); v(3, m.has_threads); v(4, m.lasted_ns); }
 DEJA_VISIT(Note) { v(1, m.text); }
 DEJA_VISIT(ThreadStart) { v(1, m.thread); v(2, m.name); v(3, m.tid); }
 DEJA_VISIT(ThreadEnd) {}

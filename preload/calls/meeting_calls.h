@@ -99,6 +99,8 @@ class MeetingCalls {
   virtual PipeTable* Pipes() { return nullptr; }
 
   virtual void OnCollection(const Collection& collection) { (void)collection; }
+  // Nothing of Python's runs between this and what the collector finds.
+  virtual void OnCollectionLooks() {}
   // In a replay: `collector` is called where the recorded one ran, until another takes its place
   // (null: none). True: Python's own should not run by itself.
   virtual bool KeepsCollections(Collector collector) {

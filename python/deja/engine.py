@@ -127,6 +127,7 @@ _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint
 _threads_meet = _entry("deja_impl_threads_meet", library=_quick)
 _orders_loops = _entry("deja_impl_orders_loops", result=ctypes.c_int, library=_quick)
 _collection = _entry("deja_impl_collection", *(ctypes.c_int,) * 3, library=_quick)
+collection_looks = _entry("deja_impl_collection_looks", *(ctypes.py_object,) * 2, library=_quick)
 _keep_collections = _entry("deja_impl_keep_collections", ctypes.c_void_p, result=ctypes.c_int, library=_quick)
 _in_any_order = _entry("deja_impl_in_any_order", ctypes.c_int, result=ctypes.c_int, library=_quick)
 _python_function = _entry(
@@ -195,7 +196,7 @@ def orders_loops():
 
 def sees_collections():
     """Whether the library is one that wants to hear of them."""
-    return None not in (_collection, _keep_collections)
+    return None not in (_collection, collection_looks, _keep_collections)
 
 
 def collection(generation, ended, has_threads):

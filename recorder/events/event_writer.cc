@@ -25,7 +25,6 @@ struct Chunk {
 static_assert(sizeof(Chunk) == Chunk::kBytes);
 
 void CountClockRun(preload::ThreadRecord& self) {
-  ++self.next_seq;
   if (ThreadState* state = StateOf(self)) ++state->clock_runs;
 }
 
@@ -104,6 +103,7 @@ void EventWriter::WriteClockSlowly(preload::ThreadRecord& self, format::ClockSou
     run.sources.push_back(static_cast<uint32_t>(source));
     run.deltas.push_back(ns);
     WriteUnchecked(self, run);
+    CountClockRun(self);
     return;
   }
   if (area->count.load(std::memory_order_relaxed) != 0) self.sink->FlushClocks();
@@ -115,7 +115,8 @@ void EventWriter::WriteClockSlowly(preload::ThreadRecord& self, format::ClockSou
   area->values[0] = ns;
   self.sink->ExpectClocks();
   area->count.store(1, std::memory_order_release);
-  CountClockRun(self);  // when it is there, as in WriteUnchecked
+  ++self.next_seq;  // when it is there, as in WriteUnchecked
+  CountClockRun(self);
 }
 
 // False if the process is live.
@@ -133,7 +134,7 @@ bool EventWriter::StageClock(preload::ThreadRecord& self, format::ClockSource so
   if (n == 0) {
     area.thread = self.index;
     area.time_ns = NowNs(self);
-    area.seq = self.next_seq;
+    area.seq = self.next_seq++;
     CountClockRun(self);
   }
   area.sources[n] = static_cast<uint8_t>(source);

@@ -21,9 +21,9 @@ enum class ThreadPart : uint8_t { kNccl, kMpi, kMeet, kCount };
 struct ThreadState {
   bool started = false;  // ThreadStart has been written
   bool ended = false;
-  uint64_t last_ns = 0;    // time of its last event
+  uint64_t last_ns = 0;     // time of its last event
   uint64_t clock_runs = 0;  // of its events
-  void* staged = nullptr;  // EventWriter's, until the process is live
+  void* staged = nullptr;   // EventWriter's, until the process is live
   void* parts[static_cast<size_t>(ThreadPart::kCount)] = {};
 };
 

@@ -14,6 +14,7 @@ struct Collections {
   bool is_noted = false;    // one that began after as many events
   uint64_t noted_at = 0;    // EventsButClocks with that note
   uint64_t began_at = 0;    // the same as the last one began
+  uint64_t began_ns = 0;    // and when
   uint32_t generation = 0;  // of the note
 };
 
@@ -27,16 +28,27 @@ void MeetingRecorder::OnCollection(const preload::Collection& collection) {
   if (seen == nullptr) return;
   const uint64_t events = EventsButClocks(self);
   if (collection.ended && events == seen->began_at) return;
-  const bool is_noted = seen->is_noted && seen->noted_at == events &&
-                        seen->generation >= collection.generation;
-  if (collection.ended || !is_noted)
+  const bool is_noted =
+      seen->is_noted && seen->noted_at == events && seen->generation >= collection.generation;
+  const uint64_t now_ns = EventWriter::NowNs(self);
+  if (collection.ended || !is_noted) {
+    const uint64_t lasted_ns = collection.ended ? now_ns - seen->began_ns : 0;
     rec->writer.Write(format::GarbageCollection{collection.generation, collection.ended,
-                                                collection.has_threads});
+                                                collection.has_threads, lasted_ns});
+    rec->RelieveStaging();
+  }
   if (collection.ended) return;
+  seen->began_at = EventsButClocks(self);
+  seen->began_ns = now_ns;
+  if (is_noted) return;
   seen->is_noted = true;
   seen->generation = collection.generation;
-  seen->noted_at = seen->began_at = EventsButClocks(self);
-  rec->RelieveStaging();
+  seen->noted_at = seen->began_at;
+}
+
+void MeetingRecorder::OnCollectionLooks() {
+  auto* seen = PartIfAny<Collections>(preload::Self());
+  if (seen != nullptr) seen->began_ns = EventWriter::NowNs(preload::Self());
 }
 
 }  // namespace deja::recorder

@@ -25,6 +25,7 @@ class MeetingRecorder : public preload::MeetingCalls {
   void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   preload::PipeTable* Pipes() override;
   void OnCollection(const preload::Collection& collection) override;
+  void OnCollectionLooks() override;
 
  private:
   void NoteChildSignal();

@@ -188,8 +188,9 @@ void ReplayerEngine::AwaitOthersAt(const ThreadState& thread, const MeetingsByTh
   AwaitMeetings(*session, thread, met);
 }
 
+// The process that sends it may compute for long before, above all on a machine under load.
 void ReplayerEngine::AwaitSignal() {
-  constexpr uint64_t kMostNs = 10'000 * Stillness::kMs;
+  constexpr uint64_t kMostNs = Stillness::kGiveUpNs;
   if (!session->options().is_late) ServeOthers([&] { return !IsEverybodyServed(); });
   SayAllMade(scratch, true);
   const uint64_t begun = MonotonicNs();

@@ -17,7 +17,7 @@ struct ThreadState {
   uint32_t slot = kNone;      // in deja_replay_state.threads
   uint32_t next_call = 0;
   uint32_t next_snapshot = 0;
-  uint32_t next_end = 0;  // of processes
+  uint32_t next_end = 0;         // of processes
   uint32_t next_collection = 0;  // of Python's garbage, on this thread
   uint32_t next_acting = 0;      // in ReplayPlan::acting_collections()
   bool collects = false;         // such a collection runs

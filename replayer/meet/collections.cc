@@ -18,8 +18,8 @@ Collections::Collections(Session& session)
       begun_(std::make_unique<std::atomic<uint32_t>[]>(session.plan().threads().size())) {}
 
 bool Collections::Keep(preload::Collector collector) {
-  const bool keeps = collector != nullptr && KeepsOrder(session_) &&
-                     !session_.plan().acting_collections().empty();
+  const bool keeps =
+      collector != nullptr && KeepsOrder(session_) && !session_.plan().acting_collections().empty();
   collector_.store(keeps ? collector : nullptr);
   return keeps;
 }
@@ -30,26 +30,26 @@ const RecordedCollection* Collections::Next(const ThreadState& thread) const {
                                                      : nullptr;
 }
 
-void Collections::AwaitCollections(ThreadState& thread) {
+bool Collections::HaveBegun(ThreadState& thread, uint64_t time_ns) const {
   const auto& acting = session_.plan().acting_collections();
-  if (thread.next_acting >= acting.size()) return;
-  const auto time_ns = session_.plan().met_by_then().TimeOf(
-      thread.recorded, session_.progress().MeetingsOf(thread.recorded));
-  const auto is_before = [&] {
-    return thread.next_acting < acting.size() && time_ns &&
-           acting[thread.next_acting].time_ns < *time_ns;
-  };
-  const auto has_begun = [&] {
+  for (; thread.next_acting < acting.size(); ++thread.next_acting) {
     const ActingCollection& next = acting[thread.next_acting];
-    return next.thread == thread.recorded || begun_[next.thread].load() > next.number;
-  };
-  for (; is_before(); ++thread.next_acting) {
-    if (has_begun()) continue;
-    WithoutInterpreter apart(true);
-    AwaitThreads(session_, thread,
-                 [&] { return has_begun() ? kNone : acting[thread.next_acting].thread; });
-    apart.End();
+    if (next.time_ns >= time_ns) return true;
+    if (next.thread != thread.recorded && begun_[next.thread].load() <= next.number) return false;
   }
+  return true;
+}
+
+void Collections::AwaitCollections(ThreadState& thread, uint64_t time_ns) {
+  if (HaveBegun(thread, time_ns)) return;
+  const auto& acting = session_.plan().acting_collections();
+  WithoutInterpreter apart(true);
+  AwaitThreads(session_, thread, [&] {
+    return HaveBegun(thread, time_ns) ? kNone : acting[thread.next_acting].thread;
+  });
+  apart.End();
+  // Where the order gave way, once.
+  while (!HaveBegun(thread, time_ns)) ++thread.next_acting;
 }
 
 void Collections::Collect(ThreadState& thread, preload::Collector collector, uint32_t generation) {
@@ -70,25 +70,31 @@ void Collections::Collect(ThreadState& thread, preload::Collector collector, uin
   collecting_.compare_exchange_strong(own, kNone);
 }
 
-void Collections::GiveDue(ThreadState& thread) {
+void Collections::GiveDue(ThreadState& thread, Place place) {
   const preload::Collector collector = collector_.load(std::memory_order_relaxed);
   if (collector == nullptr || thread.recorded == kNone || thread.collects) return;
   const ErrnoKeeper keep;
   const uint64_t made = session_.progress().CountedBy(thread.recorded);
+  const auto meets_ns = session_.plan().met_by_then().TimeOf(
+      thread.recorded, session_.progress().MeetingsOf(thread.recorded));
   std::optional<uint32_t> generation;
   for (const RecordedCollection* next = Next(thread); next != nullptr; next = Next(thread)) {
-    if (next->events > made + (next->acts ? 0 : 1)) break;
+    const bool is_past =
+        next->events <= made || (place == Place::kMeeting && meets_ns && next->time_ns < *meets_ns);
+    const bool is_early = !is_past && next->events == made + 1 && !next->acts;
+    if (is_early ? !HaveBegun(thread, next->time_ns) : !is_past) break;
+    if (!is_early) AwaitCollections(thread, next->time_ns);
+    if (next->acts) {  // what others had made garbage by then, they have
+      WithoutInterpreter apart(true);
+      AwaitMeetings(session_, thread,
+                    session_.plan().met_by_then().At(thread.recorded, next->time_ns));
+      apart.End();
+    }
     generation = std::max(generation.value_or(0), next->generation);
     ++thread.next_collection;
-    if (!next->acts) continue;
-    // What others had made garbage by then, they have.
-    WithoutInterpreter apart(true);
-    AwaitMeetings(session_, thread,
-                  session_.plan().met_by_then().At(thread.recorded, next->time_ns));
-    apart.End();
   }
   if (generation) Collect(thread, collector, *generation);
-  AwaitCollections(thread);
+  if (meets_ns) AwaitCollections(thread, *meets_ns);
 }
 
 void Collections::OnOwn(ThreadState& thread, uint32_t generation) {
@@ -106,7 +112,7 @@ void Collections::EndThread(const ThreadState& thread) {
   begun_[thread.recorded].store(std::numeric_limits<uint32_t>::max());
 }
 
-void GiveCollections(Session& session) {
+void GiveCollections(Session& session, Collections::Place place) {
   auto* collections = session.Find<Collections>();
   if (collections == nullptr) return;
   ThreadState* thread = nullptr;
@@ -114,7 +120,7 @@ void GiveCollections(Session& session) {
     const preload::Guard guard;
     thread = &session.Thread();
   }
-  collections->GiveDue(*thread);
+  collections->GiveDue(*thread, place);
 }
 
 }  // namespace deja::replayer

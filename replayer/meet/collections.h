@@ -1,5 +1,5 @@
 // Collections: Python's collector of reference cycles runs on the threads on which it ran, between
-// the events between which it ran (docs/decisions/0038-garbage-is-collected-where-it-was.md).
+// the events between which it ran (docs/decisions/0039-garbage-is-collected-where-it-was.md).
 //
 // By itself it runs when enough objects have been made, whichever thread makes them. What it
 // finalizes may meet other processes.
@@ -27,11 +27,12 @@ class Collections {
   // nothing that was recorded.
   bool Keep(preload::Collector collector);
 
-  // The calling thread is about to meet another process. Runs the collector if it ran before that;
-  // else waits if it ran on another thread. One that only freed memory runs up to one event early,
-  // so that it finds no more than it found. Without the guard: the program's finalizers run. errno
-  // is kept.
-  void GiveDue(ThreadState& thread);
+  // The calling thread is about to meet another process. Runs the collector if it ran before that.
+  // Waits for those of other threads that did something before: what is garbage since, was not
+  // then. One that only freed memory runs up to one event early, so that it finds no more than it
+  // found. Without the guard: the program's finalizers run. errno is kept.
+  enum class Place : uint8_t { kMeeting, kTransfer };
+  void GiveDue(ThreadState& thread, Place place);
 
   // The program itself has the collector run: that is the next one.
   void OnOwn(ThreadState& thread, uint32_t generation);
@@ -41,8 +42,9 @@ class Collections {
 
  private:
   [[nodiscard]] const RecordedCollection* Next(const ThreadState& thread) const;
-  // What others have made garbage since, the calling thread has not made before.
-  void AwaitCollections(ThreadState& thread);
+  // Those of other threads that did something before `time_ns`.
+  [[nodiscard]] bool HaveBegun(ThreadState& thread, uint64_t time_ns) const;
+  void AwaitCollections(ThreadState& thread, uint64_t time_ns);
   // The interpreter has one collection at a time; another one would be none.
   void Collect(ThreadState& thread, preload::Collector collector, uint32_t generation);
 
@@ -53,7 +55,7 @@ class Collections {
 };
 
 // Collections::GiveDue of the session's.
-void GiveCollections(Session& session);
+void GiveCollections(Session& session, Collections::Place place);
 
 }  // namespace deja::replayer
 

@@ -35,7 +35,7 @@ void MeetingReplayer::Begin() {
 }
 
 ThreadState& MeetingReplayer::ThreadAtMeeting() {
-  GiveCollections(*replayer_.session);
+  GiveCollections(*replayer_.session, Collections::Place::kMeeting);
   return replayer_.session->Thread();
 }
 

@@ -85,11 +85,17 @@ void PlanBuilder::AddCollection(const format::Event& event,
                                 const format::GarbageCollection& collection) {
   RecordedThread& thread = Thread(event.thread);
   has_python_threads_ |= collection.has_threads;
-  if (!collection.ended)
-    thread.collections.push_back(
-        {thread.CountedEvents(), collection.generation, event.time_ns, false});
-  else if (!thread.collections.empty())
-    thread.collections.back().acts = thread.CountedEvents() > thread.collections.back().events;
+  std::vector<RecordedCollection>& all = thread.collections;
+  if (!collection.ended) {
+    all.push_back({thread.CountedEvents(), collection.generation, event.time_ns, false});
+    return;
+  }
+  if (all.empty() || thread.CountedEvents() == all.back().events) return;
+  // Where its beginning is not there, it began after the same events as the last one that is.
+  if (all.back().generation != collection.generation)
+    all.push_back({all.back().events, collection.generation, 0, false});
+  all.back().time_ns = event.time_ns - std::min(event.time_ns, collection.lasted_ns);
+  all.back().acts = true;
 }
 
 void PlanBuilder::ListActingCollections() {

@@ -192,7 +192,7 @@ bool ServedSocket::BecomeDatagrams() {
 }
 
 void ServedSocket::OnRead(Transfer& transfer) {
-  GiveCollections(layer_.session_);
+  GiveCollections(layer_.session_, Collections::Place::kTransfer);
   bool waits = false;
   for (;;) {
     {
@@ -241,7 +241,7 @@ void ServedSocket::OnRead(Transfer& transfer) {
 }
 
 void ServedSocket::OnWrite(Transfer& transfer) {
-  GiveCollections(layer_.session_);
+  GiveCollections(layer_.session_, Collections::Place::kTransfer);
   Guard guard;
   if (layer_.abandoned() && !live_) {
     transfer.result = Fail(ECONNRESET);

@@ -167,7 +167,7 @@ class Builder {
     update.gradient_scale = 0.5;
     update.nesterov = 1;
     Add(0, update);
-    Add(0, GarbageCollection{2, true, true});
+    Add(0, GarbageCollection{2, true, true, 1500});
     snapshot.name = "rng";
     snapshot.opaque = true;
     Add(1, snapshot);

@@ -53,8 +53,15 @@ DEJA_EXPORT void deja_impl_collection(int generation, int ended, int has_threads
   if (engine == nullptr || InsideDeja()) return;
   const Guard guard;
   const deja::ErrnoKeeper keep;
-  engine->meetings->OnCollection(
-      {static_cast<uint32_t>(generation), ended != 0, has_threads != 0});
+  engine->meetings->OnCollection({static_cast<uint32_t>(generation), ended != 0, has_threads != 0});
+}
+
+DEJA_EXPORT void deja_impl_collection_looks(const void*, const void*) {
+  Engine* engine = EngineOfThisProcess();
+  if (engine == nullptr || InsideDeja()) return;
+  const Guard guard;
+  const deja::ErrnoKeeper keep;
+  engine->meetings->OnCollectionLooks();
 }
 
 DEJA_EXPORT int deja_impl_keep_collections(void (*collect)(int generation)) {

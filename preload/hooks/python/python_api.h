@@ -45,6 +45,10 @@ int deja_impl_in_any_order(int in_any_order);
  * has_threads: the process has threads of Python's beside its first. */
 void deja_impl_collection(int generation, int ended, int has_threads);
 
+/* The same, right before it looks for garbage: other threads may have run since. The arguments are
+ * those of a callback of the collector. */
+void deja_impl_collection_looks(const void* phase, const void* info);
+
 /* In a replay: collect(generation) runs the collector on the calling thread, where it ran in the
  * recording; null: no more. 1: the interpreter's own should not run by itself. A forked child asks
  * again. */

@@ -11,9 +11,8 @@ import os
 
 from deja import engine
 
-# In a replay it runs by itself only where a thread makes that many times as many objects as usual between two places
-# of the recording: memory is not to grow without an end.
-_RELIEF = 10
+# A replay has it run by itself after that many times as many objects as usual: memory must not grow without an end.
+_RELIEF = 100
 
 _collect = gc.collect
 _set_threshold = gc.set_threshold
@@ -24,9 +23,10 @@ def install(_module):
     """_module: threading, which has been imported."""
     if not engine.sees_collections():
         return
-    gc.callbacks.append(_tell)
+    # Other threads may run while the first one does. Nothing runs between the second one and the collector's look.
+    gc.callbacks += [_tell, engine.collection_looks]
     # What the interpreter collects as it ends, it collects where it did; it takes this module away, too.
-    atexit.register(gc.callbacks.remove, _tell)
+    atexit.register(_tell_no_more)
     if engine.mode() == engine.REPLAYING:
         _kept.begin()
         os.register_at_fork(after_in_child=_kept.begin)
@@ -35,6 +35,12 @@ def install(_module):
 
 def _tell(phase, info):
     engine.collection(info["generation"], phase == "stop", _thread._count() > 0)
+
+
+def _tell_no_more():
+    for callback in (_tell, engine.collection_looks):
+        if callback in gc.callbacks:
+            gc.callbacks.remove(callback)
 
 
 @engine.collector

@@ -117,6 +117,27 @@ class Pieces(MeetingsCase):
         self.assertPiecesAgain("asyncio_pidfd")
 
 
+class Finalizers(MeetingsCase):
+    """Python's collector runs where enough objects have been made, whichever thread made them."""
+
+    def assertFinalizedAgain(self, *words, options=()):
+        self.assertRunsAgain(sys.executable, APPS / "finalizers.py", *words, options=options)
+
+    def test_of_objects_in_cycles(self):
+        self.assertFinalizedAgain()
+        acted = [event for event in self.show_json("--rank", "0", "--kind", "garbage") if event["ended"]]
+        self.assertTrue(acted)
+
+    def test_with_an_order_of_locks(self):
+        self.assertFinalizedAgain(options=["--threads", "order"])
+
+    def test_that_ask_a_manager(self):
+        self.assertFinalizedAgain("manager")
+
+    def test_where_the_program_sets_when_the_collector_runs(self):
+        self.assertFinalizedAgain("thresholds")
+
+
 class MeetingsInC(MeetingsCase):
     def assertMeetAgain(self, what):
         self.assertRunsAgain(harness.app("meet"), what)

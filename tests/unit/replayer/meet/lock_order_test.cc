@@ -7,27 +7,17 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
-#include <fstream>
-#include <memory>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "format/log/rank_log.h"
 #include "format/tail/clock_run.h"
 #include "format/tail/lock_reading.h"
-#include "format/wire/message_codec.h"
 #include "preload/engine/engine.h"
 #include "preload/meet/lock_order.h"
-#include "preload/process/guard.h"
-#include "preload/process/threads.h"
-#include "replayer/core/session.h"
 #include "replayer/meet/stillness.h"
-#include "tests/support/temp_dir.h"
+#include "tests/unit/replayer/written_rank.h"
 
 namespace deja::replayer {
 namespace {
@@ -95,31 +85,7 @@ class LockOrderTest : public testing::Test {
 
   // The next thread of the recording; it ended, or was cut off by the end of the process.
   void Record(const std::string& name, const std::vector<Did>& readings, bool ended = true) {
-    if (log_ == nullptr) {
-      format::RankLogOptions options;
-      options.trace_dir = trace_.path();
-      options.tail_dir = trace_.path();
-      options.job_id = "00112233445566778899aabbccddeeff";
-      auto log = format::RankLog::Create(options);
-      ASSERT_TRUE(log) << log.error().message;
-      log_ = std::move(*log);
-      format::TraceHeader header;
-      header.world_size = 1;
-      header.process.pid = 4000;
-      const Status done = log_->BecomeRank(header);
-      ASSERT_TRUE(done) << done.error().message;
-    }
-    const uint32_t thread = next_thread_++;
-    format::EventSink* sink = log_->ClaimSink(thread);
-    uint64_t seq = 0;
-    const auto add = [&](const auto& body) {
-      const format::EventHead head{thread, seq++, 1000 + seq};
-      ASSERT_TRUE(sink->Append(format::AsBytes(format::EncodeEventToString(head, body))));
-    };
-    format::ThreadStart start;
-    start.thread = thread;
-    start.name = name;
-    add(start);
+    WrittenRank::Thread thread = rank_.Begin(name);
     for (const Did& did : readings) {
       format::ClockRun run;
       const auto source =
@@ -128,48 +94,28 @@ class LockOrderTest : public testing::Test {
       run.deltas.push_back(
           did.is_turn ? format::ValueOfTurn(did.use, kCounter, static_cast<uint64_t>(did.value))
                       : format::ValueOfOutcome(did.use, kCounter, static_cast<int32_t>(did.value)));
-      add(run);
+      thread.Add(run);
     }
-    if (ended) add(format::ThreadEnd{});
-    log_->ReleaseSink(sink);
+    if (ended) thread.Add(format::ThreadEnd{});
   }
 
   void Open(bool stops = true) {
-    log_->Finish();
-    SessionOptions options;
-    options.folder = log_->folder();
-    options.scratch = scratch_.path();
-    options.stop_on_divergence = stops;
-    session_ = Session::Open(options);
+    session_ = rank_.Open(stops);
     ASSERT_NE(session_, nullptr);
     order_ = LockOrder::Make(*session_);
     ASSERT_NE(order_, nullptr);
-    // Neither is ever destroyed.
-    static auto* kept = new std::vector<std::pair<Session*, LockOrder*>>();
-    kept->emplace_back(session_, order_);
+    static auto* kept = new std::vector<LockOrder*>();  // never destroyed
+    kept->push_back(order_);
   }
 
-  // The calling thread is the recorded one of that name.
-  ThreadState& As(const char* name) {
-    const preload::Guard guard;
-    snprintf(preload::Self().name, sizeof preload::Self().name, "%s", name);
-    return session_->Thread();
-  }
   template <typename Body>
   std::thread Start(const char* name, Body body) {
-    return std::thread([this, name, body] { body(As(name)); });
+    return std::thread([this, name, body] { body(ThreadNamed(*session_, name)); });
   }
 
-  std::string Report() {
-    std::ostringstream text;
-    text << std::ifstream(scratch_ / "report.jsonl").rdbuf();
-    return text.str();
-  }
+  std::string Report() { return rank_.Report(); }
 
-  TempDir trace_;
-  TempDir scratch_;
-  std::unique_ptr<format::RankLog> log_;
-  uint32_t next_thread_ = 0;
+  WrittenRank rank_;
   Session* session_ = nullptr;
   LockOrder* order_ = nullptr;
 };
