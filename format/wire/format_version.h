@@ -10,7 +10,7 @@
 namespace deja::format {
 
 inline constexpr uint32_t kFormatMajor = 1;
-inline constexpr uint32_t kFormatMinor = 4;
+inline constexpr uint32_t kFormatMinor = 5;
 
 }  // namespace deja::format
 
