@@ -62,10 +62,10 @@ void Collections::Collect(ThreadState& thread, preload::Collector collector, uin
     AwaitThreads(session_, thread, [&] { return is_free() ? kNone : collecting_.load(); });
     apart.End();
   }
-  begun_[thread.recorded].store(thread.next_collection);
   thread.collects = true;
   collector(static_cast<int>(generation));
   thread.collects = false;
+  OnLook(thread);  // the program may have taken the callbacks away
   uint32_t own = thread.recorded;
   collecting_.compare_exchange_strong(own, kNone);
 }
@@ -104,7 +104,11 @@ void Collections::OnOwn(ThreadState& thread, uint32_t generation) {
   const RecordedCollection* next = Next(thread);
   const uint64_t made = session_.progress().CountedBy(thread.recorded);
   if (next == nullptr || next->generation != generation || next->events > made + 1) return;
-  begun_[thread.recorded].store(++thread.next_collection);
+  ++thread.next_collection;
+}
+
+void Collections::OnLook(const ThreadState& thread) {
+  if (thread.recorded != kNone) begun_[thread.recorded].store(thread.next_collection);
 }
 
 void Collections::EndThread(const ThreadState& thread) {

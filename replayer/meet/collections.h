@@ -37,6 +37,9 @@ class Collections {
   // The program itself has the collector run: that is the next one.
   void OnOwn(ThreadState& thread, uint32_t generation);
 
+  // The collector looks for garbage, on the calling thread: others may go on.
+  void OnLook(const ThreadState& thread);
+
   // The calling thread ends: nothing waits for its collections.
   void EndThread(const ThreadState& thread);
 

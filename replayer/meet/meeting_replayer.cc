@@ -73,6 +73,12 @@ void MeetingReplayer::OnCollection(const preload::Collection& collection) {
     collections->OnOwn(replayer_.session->Thread(), collection.generation);
 }
 
+void MeetingReplayer::OnCollectionLooks() {
+  if (replayer_.session == nullptr) return;
+  auto* collections = replayer_.session->Find<Collections>();
+  if (collections != nullptr) collections->OnLook(replayer_.session->Thread());
+}
+
 bool MeetingReplayer::KeepsCollections(preload::Collector collector) {
   if (replayer_.session == nullptr) return false;
   auto* collections = replayer_.session->Find<Collections>();

@@ -29,6 +29,7 @@ class MeetingReplayer : public preload::MeetingCalls {
   void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   preload::PipeTable* Pipes() override { return pipes_; }
   void OnCollection(const preload::Collection& collection) override;
+  void OnCollectionLooks() override;
   bool KeepsCollections(preload::Collector collector) override;
 
  private:

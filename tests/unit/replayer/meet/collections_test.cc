@@ -49,6 +49,14 @@ class CollectionsTest : public testing::Test {
     Ends(thread, generation);
   }
 
+  // By thread "0.1", 5 us after the beginning.
+  void RecordActing() {
+    WrittenRank::Thread thread = rank_.Begin("0.1");
+    Begins(thread, 0, 5000);
+    Meet(thread, 5001);
+    Ends(thread, 0, 5002);
+  }
+
   bool Open() {
     session_ = rank_.Open();
     collections_ = std::make_unique<Collections>(*session_);
@@ -148,35 +156,30 @@ TEST_F(CollectionsTest, NothingIsKeptWhereThereIsOneThread) {
   EXPECT_FALSE(Open());
 }
 
-TEST_F(CollectionsTest, ThreadsThatWereLaterWaitForItAndItWaitsForThoseThatWereEarlier) {
-  {
-    WrittenRank::Thread thread = rank_.Begin("0.1");
-    Begins(thread, 0, 5000);
-    Meet(thread, 5001);
-    Ends(thread, 0, 5002);
-  }
+TEST_F(CollectionsTest, ThreadsThatWereLaterWaitForIt) {
+  RecordActing();
   {
     WrittenRank::Thread thread = rank_.Begin("0.2");
     Meet(thread, 4000);
     Meet(thread, 6000);
   }
   ASSERT_TRUE(Open());
-  std::atomic<int> made{0};
-  std::vector<int> made_then;
-  std::thread first([&] {
-    Meet(ThreadNamed(*session_, "0.1"));
-    made_then.push_back(made.load());
-  });
+  static std::atomic<int> made{0};
+  static int made_then = 0;
+  made = 0;
+  ASSERT_TRUE(collections_->Keep([](int) { made_then = made; }));
+  std::thread first([&] { Meet(ThreadNamed(*session_, "0.1")); });
   std::thread second([&] {
     ThreadState& thread = ThreadNamed(*session_, "0.2");
-    ++made;
-    Meet(thread);
-    Meet(thread);
-    EXPECT_THAT(g_collected, ElementsAre(0));
+    for (int i = 0; i < 2; ++i) {
+      Meet(thread);
+      ++made;
+    }
   });
   first.join();
   second.join();
-  EXPECT_THAT(made_then, ElementsAre(1));
+  EXPECT_LE(made_then, 1);  // the second one waits
+  EXPECT_EQ(made.load(), 2);
 }
 
 // Its beginning is not there, since an older one began after the same events.
@@ -200,12 +203,7 @@ TEST_F(CollectionsTest, TheEndSaysWhenItBegan) {
 }
 
 TEST_F(CollectionsTest, AThreadThatHasEndedIsNotWaitedFor) {
-  {
-    WrittenRank::Thread thread = rank_.Begin("0.1");
-    Begins(thread, 0, 5000);
-    Meet(thread, 5001);
-    Ends(thread, 0, 5002);
-  }
+  RecordActing();
   {
     WrittenRank::Thread thread = rank_.Begin("0.2");
     Meet(thread, 6000);
