@@ -27,11 +27,13 @@ class Collections {
   // nothing that was recorded.
   bool Keep(preload::Collector collector);
 
+  // What the calling thread is about to do: meetings have times in the plan, transfers are counted.
+  enum class Place : uint8_t { kMeeting, kTransfer };
+
   // The calling thread is about to meet another process. Runs the collector if it ran before that.
   // Waits for those of other threads that did something before: what is garbage since, was not
   // then. One that only freed memory runs up to one event early, so that it finds no more than it
   // found. Without the guard: the program's finalizers run. errno is kept.
-  enum class Place : uint8_t { kMeeting, kTransfer };
   void GiveDue(ThreadState& thread, Place place);
 
   // The program itself has the collector run: that is the next one.
