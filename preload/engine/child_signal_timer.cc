@@ -11,15 +11,13 @@ namespace deja::preload {
 
 namespace {
 
-constexpr timespec kDelay{0, 100'000'000};
-
 // The kernel's own: glibc's timers have a lock, and numbers that the program sees.
 constinit int g_timer = 0;
 constinit long g_made_by = 0;  // a forked child does not have it
 
 }  // namespace
 
-bool StartChildSignalTimer() {
+bool StartChildSignalTimer(uint32_t delay_ms) {
   const long pid = RawSyscall(SYS_getpid);
   if (pid != g_made_by) {
     sigevent event{};
@@ -31,7 +29,7 @@ bool StartChildSignalTimer() {
       return false;
     g_made_by = pid;
   }
-  const itimerspec setting{{}, kDelay};
+  const itimerspec setting{{}, {0, static_cast<long>(delay_ms) * 1'000'000}};
   return RawSyscall(SYS_timer_settime, g_timer, 0, reinterpret_cast<long>(&setting)) == 0;
 }
 

@@ -5,10 +5,13 @@
 #ifndef DEJA_PRELOAD_ENGINE_CHILD_SIGNAL_TIMER_H_
 #define DEJA_PRELOAD_ENGINE_CHILD_SIGNAL_TIMER_H_
 
+#include <cstdint>
+
 namespace deja::preload {
 
-// The signal comes again, with the cause kSentAgain, in 100 ms. False: there is no timer for that.
-bool StartChildSignalTimer();
+// The signal comes again, with the cause kSentAgain, in `delay_ms`, less than a second. False:
+// there is no timer for that.
+bool StartChildSignalTimer(uint32_t delay_ms);
 void StopChildSignalTimer();
 
 }  // namespace deja::preload

@@ -27,7 +27,8 @@ bool TakeOrDelayChildSignal(preload::ChildSignalCause cause) {
   if (is_again && !signal.waits) return false;
   if (cause == preload::ChildSignalCause::kOther) {
     if (signal.waits) return false;
-    signal.waits = preload::StartChildSignalTimer();
+    constexpr uint32_t kDelayMs = 100;
+    signal.waits = preload::StartChildSignalTimer(kDelayMs);
     if (signal.waits) return false;
   } else if (signal.waits) {
     signal.waits = false;

@@ -69,12 +69,14 @@ bool ChildSignals::IsDue(const RecordedSignal& signal) const {
 }
 
 void ChildSignals::GiveDue(bool at_sleep) {
+  // Longer than in a recording: a machine under load may leave the thread waiting before the call.
+  constexpr uint32_t kDelayMs = 900;
   GiveWaiting();
   const auto& signals = thread_->child_signals;
   for (; next_ < signals.size() && IsDue(signals[next_]); ++next_) {
     const RecordedSignal& signal = signals[next_];
     const bool is_here = signal.exact || at_sleep || events_ > signal.events;
-    preload::t_child_signal.waits = !is_here && preload::StartChildSignalTimer();
+    preload::t_child_signal.waits = !is_here && preload::StartChildSignalTimer(kDelayMs);
     if (!preload::t_child_signal.waits) preload::RunChildSignalHandler();
   }
 }

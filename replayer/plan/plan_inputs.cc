@@ -129,21 +129,19 @@ void PlanBuilder::AddConnection(const format::Event& event,
   connection.thread = ThreadAt(event.thread);
   connection.seq = event.seq;
   connection.time_ns = event.time_ns;
+  if (connection.IsConnectOrAccept() && connection.IsUnix())
+    ++plan_.threads_[connection.thread].transfers;
   plan_.connections_.push_back(std::move(connection));
 }
 
-namespace {
-
-bool IsUnix(const PlannedConnection& connection) {
+bool PlannedConnection::IsUnix() const {
   const auto is_unix = [](std::string_view address) {
     sa_family_t family = AF_UNSPEC;
     if (address.size() >= sizeof family) std::memcpy(&family, address.data(), sizeof family);
     return family == AF_UNIX;
   };
-  return is_unix(connection.local) || is_unix(connection.remote);
+  return is_unix(local) || is_unix(remote);
 }
-
-}  // namespace
 
 void PlanBuilder::AddTransfer(const format::Event& event, const format::Transfer& recorded) {
   PlannedTransfer transfer;
@@ -161,7 +159,7 @@ void PlanBuilder::AddTransfer(const format::Event& event, const format::Transfer
   transfer.flags = recorded.flags;
   transfer.thread = ThreadAt(event.thread);
   const auto of = connection_at_.find(recorded.connection);
-  if (of != connection_at_.end() && IsUnix(plan_.connections_[of->second]) &&
+  if (of != connection_at_.end() && plan_.connections_[of->second].IsUnix() &&
       (transfer.kind == format::TransferKind::kReceived ||
        transfer.kind == format::TransferKind::kSent))
     ++plan_.threads_[transfer.thread].transfers;

@@ -141,6 +141,12 @@ struct PlannedConnection {
   uint32_t thread = 0;
   uint64_t seq = 0;  // of the event, on its thread
   uint64_t time_ns = 0;
+  // The address family is that of processes of one machine. What a thread does with the connection
+  // counts as its events (RecordedThread::CountedEvents).
+  [[nodiscard]] bool IsUnix() const;
+  [[nodiscard]] bool IsConnectOrAccept() const {
+    return kind == format::ConnectionKind::kConnected || kind == format::ConnectionKind::kAccepted;
+  }
 };
 
 struct PlannedTransfer {
@@ -238,7 +244,7 @@ struct RecordedThread {
   std::vector<RecordedSignal> child_signals;
   std::vector<RecordedCollection> collections;
   uint64_t meetings = 0;
-  uint64_t transfers = 0;        // over Unix sockets
+  uint64_t transfers = 0;        // over Unix sockets, and their connects and accepts
   RecordedSignal last_reading;   // of a clock
   bool was_interrupted = false;  // by SIGCHLD, at a meeting
   uint64_t entropy_events = 0;

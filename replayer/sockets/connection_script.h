@@ -67,6 +67,8 @@ class ConnectionScript {
   [[nodiscard]] bool Accepts(uint32_t c) const { return !lines_[c].in.empty(); }
   // Both ends are processes of the rank: they say again what they said, and nothing is compared.
   [[nodiscard]] bool IsFamily(uint32_t c) const { return lines_[c].family; }
+  // How many of its recorded receipts and sendings have been made.
+  [[nodiscard]] size_t MadeOf(uint32_t c) const { return lines_[c].next_in + lines_[c].next_out; }
 
   // The next chunk of `c`, due or not; null: there is none.
   [[nodiscard]] const Chunk* Next(uint32_t c) const;

@@ -424,6 +424,12 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
   }
 }
 
+void ServedConnections::CountCalls(uint32_t c, size_t calls) {
+  if (!session_.plan().connections()[c].IsUnix()) return;
+  const ErrnoKeeper keep;
+  for (; calls != 0; --calls) session_.progress().CountTransfer(session_.Thread().recorded);
+}
+
 bool ServedConnections::AreAnswersGiven(uint32_t thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return family_order_.MayGoOn(thread, UINT64_MAX) && !AreToAccept(thread);

@@ -82,6 +82,9 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   ServedSocket* ListenerAt(const preload::SocketAddress& target);
   void Tell(const std::string& difference);
   void Moved();
+  // The calling thread has made `calls` calls of those that a recording has of connection `c`. Runs
+  // the program's handler of SIGCHLD if the signal had come by then; keeps errno.
+  void CountCalls(uint32_t c, size_t calls = 1);
   ServedSocket* NewSocket(int type, int& fd);
   ServedSocket* NewPipe(int access, int& fd);
   // The library's ends are out of the way of the numbers that the program gets and counts on.

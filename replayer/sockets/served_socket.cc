@@ -107,6 +107,13 @@ size_t ServedSocket::CopyChunk(const ConnectionScript::Chunk& chunk, size_t from
 }
 
 bool ServedSocket::TryRead(Transfer& transfer) {
+  const size_t before = layer_.script_.MadeOf(connection_);
+  if (!TakeDue(transfer)) return false;
+  layer_.CountCalls(connection_, layer_.script_.MadeOf(connection_) - before);
+  return true;
+}
+
+bool ServedSocket::TakeDue(Transfer& transfer) {
   ConnectionScript& script = layer_.script_;
   if (!script.IsDue(connection_)) {
     // The end stays, however often it was looked at.
@@ -268,6 +275,7 @@ void ServedSocket::OnWrite(Transfer& transfer) {
     return;
   }
   layer_.Moved();
+  const size_t before = layer_.script_.MadeOf(connection_);
   const bool may_cut = (transfer.flags & MSG_DONTWAIT) != 0 || IsNonBlocking(transfer.fd);
   ssize_t total = 0;
   for (const iovec& piece : transfer.pieces) {
@@ -287,6 +295,9 @@ void ServedSocket::OnWrite(Transfer& transfer) {
     if (static_cast<size_t>(sent.result) < piece.iov_len) break;
   }
   const int error = errno;
+  const size_t made = layer_.script_.MadeOf(connection_) - before;
+  // The last recorded error stays.
+  layer_.CountCalls(connection_, total < 0 ? std::max<size_t>(made, 1) : made);
   layer_.Refresh();
   lock.unlock();
   transfer.result = total;

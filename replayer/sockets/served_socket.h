@@ -65,12 +65,17 @@ class ServedSocket final : public preload::ConnectionObject {
   [[nodiscard]] bool WaitForByte(int fd) const;
   // One attempt to hand something out; false: there is nothing yet.
   bool TryRead(preload::Transfer& transfer);
+  // The same, not counted.
+  bool TakeDue(preload::Transfer& transfer);
   size_t CopyChunk(const ConnectionScript::Chunk& chunk, size_t from, std::span<const iovec> pieces,
                    size_t skip, size_t& size);
   // Waits until something comes in. False: the call is over, errno says why; or the end.
   bool Wait(int fd, int flags, ssize_t& result);
   int ConnectOwn(ServedSocket& listener, const preload::SocketAddress& target, uint32_t planned);
   int ConnectLive(int fd, const preload::SocketAddress& target);
+  // As recorded connection `planned`. `lock` may be let go.
+  int ConnectPlanned(int fd, uint32_t planned, const preload::SocketAddress& target,
+                     std::unique_lock<std::mutex>& lock);
   // To another process of the rank. `lock` is let go while it waits.
   int ConnectFamily(int fd, const preload::SocketAddress& target, int patience_ms,
                     std::unique_lock<std::mutex>& lock);

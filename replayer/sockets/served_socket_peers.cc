@@ -177,17 +177,25 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
   const auto name =
       ConnectionName::Connect(target, layer_.Number("connect", thread, target), thread);
   const uint32_t planned = layer_.script_.Find(name.text);
-  ServedSocket* listener = layer_.ListenerAt(target);
   layer_.Moved();
-  if (planned == kNone) {
-    if (listener != nullptr && type_ != SOCK_DGRAM) return ConnectOwn(*listener, target, kNone);
-    if (domain_ == AF_UNIX && type_ != SOCK_DGRAM && ConnectFamily(fd, target, 0, lock) == 0)
-      return 0;
-    lock.unlock();
-    if (!layer_.may_connect_(layer_.engine_, address, size)) return -1;
-    lock.lock();
-    return ConnectLive(fd, target);
+  if (planned != kNone) {
+    const int result = ConnectPlanned(fd, planned, target, lock);
+    layer_.CountCalls(planned);
+    return result;
   }
+  ServedSocket* listener = layer_.ListenerAt(target);
+  if (listener != nullptr && type_ != SOCK_DGRAM) return ConnectOwn(*listener, target, kNone);
+  if (domain_ == AF_UNIX && type_ != SOCK_DGRAM && ConnectFamily(fd, target, 0, lock) == 0)
+    return 0;
+  lock.unlock();
+  if (!layer_.may_connect_(layer_.engine_, address, size)) return -1;
+  lock.lock();
+  return ConnectLive(fd, target);
+}
+
+int ServedSocket::ConnectPlanned(int fd, uint32_t planned, const SocketAddress& target,
+                                 std::unique_lock<std::mutex>& lock) {
+  ServedSocket* listener = layer_.ListenerAt(target);
   const PlannedConnection& info = layer_.script_.Info(planned);
   // The accepting process may have much to do before it accepts: a fork server imports modules.
   constexpr int kPatienceMs = 60'000;
@@ -286,7 +294,7 @@ bool ServedSocket::FailsLive(preload::Transfer& transfer, format::TransferKind k
   const auto error =
       layer_.family_order_.FailureAt(family_, kind, is_sent ? family_sent_ : family_received_);
   if (!error) return false;
-  layer_.session_.progress().CountTransfer(layer_.session_.Thread().recorded);
+  layer_.CountCalls(family_);
   layer_.Moved();
   transfer.result = *error == 0 ? 0 : Fail(*error);
   return true;
@@ -296,7 +304,7 @@ void ServedSocket::AfterLiveRead(const preload::Transfer& transfer) {
   if (family_ == kNone || transfer.result <= 0 || (transfer.flags & MSG_PEEK) != 0) return;
   const ErrnoKeeper keep;
   std::unique_lock<std::mutex> lock(layer_.mutex_);
-  layer_.session_.progress().CountTransfer(layer_.session_.Thread().recorded);
+  layer_.CountCalls(family_);
   family_received_ += static_cast<uint64_t>(transfer.result);
   layer_.family_order_.Received(family_, family_received_);
   layer_.AwaitAnswers(family_, family_received_, lock);
@@ -306,7 +314,7 @@ void ServedSocket::AfterLiveWrite(const preload::Transfer& transfer) {
   if (family_ == kNone || transfer.result <= 0) return;
   const ErrnoKeeper keep;
   std::lock_guard<std::mutex> lock(layer_.mutex_);
-  layer_.session_.progress().CountTransfer(layer_.session_.Thread().recorded);
+  layer_.CountCalls(family_);
   family_sent_ += static_cast<uint64_t>(transfer.result);
   layer_.family_order_.Sent(family_, family_sent_);
   layer_.Moved();
@@ -344,6 +352,7 @@ bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int fla
     }
     script.Take(bound_, 0, true);
     layer_.is_taken_[planned] = true;
+    layer_.CountCalls(planned);
   }
   layer_.Refresh(*this);
   layer_.Refresh();

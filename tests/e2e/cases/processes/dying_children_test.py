@@ -1,8 +1,10 @@
 """A rank's children die: what they had done by then, and when their parent hears of it, is as in the recording."""
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -246,6 +248,56 @@ print("deaths at", *deaths)
 """
 
 
+# The program at the other end is not recorded, and takes its time.
+HEARS_OF_IT_WHILE_IT_TALKS = """
+import os, signal, socket, sys, time
+number = 0
+signal.signal(signal.SIGCHLD, lambda *_: print("told at", number, flush=True))
+link = socket.socket(socket.AF_UNIX)
+link.connect(sys.argv[1])
+if os.fork() == 0:
+    time.sleep(0.2)
+    os._exit(3)
+while number < 12:
+    number += 1
+    link.sendall(b"question")
+    assert link.recv(99)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+# Computes for longer than the signal waits for the program's next call in a replay.
+HEARS_OF_IT_AFTER_IT_HAS_CONNECTED = """
+import multiprocessing, os, signal, socket, tempfile, time
+state = "computing"
+signal.signal(signal.SIGCHLD, lambda *_: print("told:", state, flush=True))
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(tempfile.mkdtemp() + "/s")
+listener.listen()
+waits, ends = os.pipe()
+dies = os.fork()
+if dies == 0:
+    os.read(waits, 1)
+    os._exit(3)
+serves = os.fork()
+if serves == 0:
+    taken = listener.accept()[0]
+    os.write(ends, b"!")
+    time.sleep(0.5)
+    taken.sendall(b"hello")
+    signal.pause()
+multiprocessing.get_context("fork").Semaphore(0).release()
+sum(range(80_000_000))
+link = socket.socket(socket.AF_UNIX)
+link.connect(listener.getsockname())
+state = "connected"
+print(link.recv(9))
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+os.kill(serves, signal.SIGKILL)
+print(os.waitstatus_to_exitcode(os.waitpid(dies, 0)[1]))
+"""
+
+
 class DyingChildren(harness.DejaTest):
     def assertDiesAgain(self, how):
         run = self.checked(self.record_single(sys.executable, PROGRAM, how))
@@ -426,6 +478,29 @@ class InterruptedParents(harness.DejaTest):
 
     def test_that_sleeps(self):
         self.assertDiesThere("sleeps", r"^died with 7 after \d+\n$")
+
+    def test_that_talks_to_a_program_that_is_not_recorded(self):
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.dir / "s"))
+        listener.listen()
+
+        def answer():
+            with listener.accept()[0] as link:
+                while link.recv(99):
+                    time.sleep(0.05)
+                    link.sendall(b"answer")
+
+        server = threading.Thread(target=answer, daemon=True)
+        server.start()
+        run = self.assertPrintsTheSameAgain(sys.executable, "-c", HEARS_OF_IT_WHILE_IT_TALKS, self.dir / "s",
+                                            replays=REPLAYS)
+        self.assertRegex(run.stdout, r"^told at \d+\n3\n$")
+        server.join(harness.DEFAULT_TIMEOUT)
+
+    def test_that_connects_to_the_child_first(self):
+        run = self.assertPrintsTheSameAgain(sys.executable, "-c", HEARS_OF_IT_AFTER_IT_HAS_CONNECTED, replays=1)
+        self.assertEqual(run.stdout, "told: connected\nb'hello'\n3\n")
 
     def test_that_has_ended_by_an_exception(self):
         run = self.assertDiesThere("ends", r"text 0\n(text \d+\n)*$", code=1)
