@@ -166,7 +166,9 @@ void FileReplayer::OnStat(const char* mapped, int fd, struct stat& info) {
                                                    : preload::PathOfDescriptor(fd, name);
   const std::string served = replayer_.session->options().scratch + std::string(kMachineFolder);
   const bool is_made = place.substr(0, served.size()) == served;
-  if (!is_made && (mapped != nullptr || !S_ISDIR(info.st_mode) || overlay_.IsOwn(place))) return;
+  const bool is_own = !is_made && overlay_.IsOwn(place);
+  if (is_own) input_files_.TellApart(*replayer_.session, info);
+  if (!is_made && (mapped != nullptr || !S_ISDIR(info.st_mode) || is_own)) return;
   const size_t size = UnmapPath(name, place.size());
   input_files_.Describe(*replayer_.session,
                         InputServer::NameOf(*replayer_.session, {name, size}, !is_made), info);

@@ -25,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "format/scratch/created_names.h"
 #include "preload/calls/file_calls.h"
@@ -81,6 +82,9 @@ class InputServer {
   std::string Resolve(Session& session, const std::string& name);
   // With bytes: the program's answer about `name`, a link itself if `info` says so.
   void Describe(Session& session, std::string_view name, struct stat& info);
+  // With bytes: the program has made the file of `info` in the replay. It may have the number of a
+  // recorded file that is gone by now, and the program would take the two for one.
+  void TellApart(const Session& session, struct stat& info);
   // With bytes: `name` is about to be changed. The overlay gets what it was.
   void PrepareChange(Session& session, Overlay& overlay, const std::string& name);
 
@@ -128,7 +132,8 @@ class InputServer {
   std::map<std::string, uint64_t, std::less<>> tries_;  // to open
   std::set<uint32_t> checked_;                          // numbers of files
   std::set<uint32_t> renewed_;                          // the same
-  std::map<uint32_t, bool> made_;  // numbers of files; true: with their content
+  std::map<uint32_t, bool> made_;                     // numbers of files; true: with their content
+  std::set<std::pair<uint64_t, uint64_t>> recorded_;  // their devices and inodes; empty: not known
 };
 
 }  // namespace deja::replayer

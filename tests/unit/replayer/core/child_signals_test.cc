@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <memory>
+#include <string>
 
 #include "api/libc_table.h"
 #include "preload/engine/child_signal.h"
@@ -56,6 +57,30 @@ TEST_F(ChildSignalsTest, ItComesAfterTheEventsThatCameBeforeIt) {
   EXPECT_EQ(g_came, 0);
   signals.CountEvent(0);
   EXPECT_EQ(g_came, 1);
+  signals.CountEvent(0);
+  EXPECT_EQ(g_came, 1);
+}
+
+TEST_F(ChildSignalsTest, ConnectsAndAcceptsOfUnixSocketsCount) {
+  const std::string unix("\1\0/s", 4);
+  const std::string internet("\2\0", 2);
+  uint32_t number = 0;
+  const auto open = [&](format::ConnectionKind kind, const std::string& remote) {
+    format::ConnectionOpened opened;
+    opened.connection = ++number;
+    opened.kind = static_cast<uint32_t>(kind);
+    opened.name = "connection";
+    opened.remote = remote;
+    rank_.Add(0, opened);
+  };
+  open(format::ConnectionKind::kConnected, unix);
+  open(format::ConnectionKind::kConnected, internet);
+  open(format::ConnectionKind::kBound, unix);
+  open(format::ConnectionKind::kAccepted, unix);
+  Input(api::LibcApi::ksigaction, 0);
+  ChildSignals signals = Signals();
+  signals.CountEvent(0);
+  EXPECT_EQ(g_came, 0);
   signals.CountEvent(0);
   EXPECT_EQ(g_came, 1);
 }
