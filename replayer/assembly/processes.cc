@@ -26,6 +26,7 @@
 #include "replayer/meet/meeting_list.h"
 #include "replayer/meet/other_threads.h"
 #include "replayer/meet/stillness.h"
+#include "replayer/process/busy_threads.h"
 #include "replayer/process/claim.h"
 #include "replayer/process/end_process.h"
 #include "replayer/process/without_interpreter.h"

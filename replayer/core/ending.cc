@@ -13,6 +13,7 @@
 #include "common/runtime/clock_ns.h"
 #include "common/runtime/futex.h"
 #include "preload/process/guard.h"
+#include "replayer/process/busy_threads.h"
 #include "replayer/process/end_process.h"
 #include "replayer/process/own_thread.h"
 #include "replayer/report/live_stack.h"
@@ -160,9 +161,10 @@ class Watcher {
         if (complete_since == 0) complete_since = motion_.wall();
       }
       if (!by_itself && complete_since != 0 && !session_.options().is_before_fork) {
-        // A program that still has something to receive may take its time.
-        const bool quiet =
-            motion_.QuietNs() >= kQuietNs && session_.progress().transfers_left() == 0;
+        // A program that still has something to receive may take its time. So may one that a loaded
+        // machine does not let run.
+        const bool quiet = motion_.QuietNs() >= kQuietNs &&
+                           session_.progress().transfers_left() == 0 && !IsAnotherThreadBusy();
         const bool enough = motion_.wall() - complete_since >= kPatienceNs;
         // In gdb the user decides how long to look at a program that still runs.
         if (quiet || (enough && deja_replay_state.watched == 0))

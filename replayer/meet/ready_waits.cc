@@ -20,6 +20,7 @@
 #include "replayer/meet/pipe_order.h"
 #include "replayer/meet/recorded_meetings.h"
 #include "replayer/meet/stillness.h"
+#include "replayer/process/busy_threads.h"
 
 namespace deja::replayer {
 namespace {

@@ -1,16 +1,11 @@
 #include "replayer/meet/stillness.h"
 
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
-#include "common/os/folder_entries.h"
-#include "common/process/proc_stat.h"
 #include "common/runtime/clock_ns.h"
 #include "common/runtime/raw_syscall.h"
 #include "preload/process/guard.h"
@@ -32,27 +27,6 @@ uint64_t MonotonicNs() {
 
 timespec SpanOf(uint64_t ns) {
   return {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
-}
-
-bool IsAThreadBusy(int pid) {
-  const preload::Guard guard;
-  const auto self = static_cast<int>(syscall(SYS_gettid));
-  char folder[32];
-  snprintf(folder, sizeof folder, "/proc/%d/task", pid);
-  bool busy = false;
-  ForEachEntry(folder, [&](const char* name, int) {
-    if (std::atoi(name) <= 0 || std::atoi(name) == self) return true;
-    char path[64];
-    snprintf(path, sizeof path, "%s/%.20s/stat", folder, name);
-    const char state = ReadProcStat(path).state;
-    busy = state == 'R' || state == 'D';
-    return !busy;
-  });
-  return busy;
-}
-
-bool IsAnotherThreadBusy() {
-  return IsAThreadBusy(static_cast<int>(syscall(SYS_getpid)));
 }
 
 void Pauses::Next() {

@@ -21,11 +21,6 @@ class Session;
 uint64_t MonotonicNs();
 timespec SpanOf(uint64_t ns);
 
-// A thread of the process, but for the calling one, runs, or would if it were let.
-bool IsAThreadBusy(int pid);
-// The same for this process.
-bool IsAnotherThreadBusy();
-
 class Stillness {
  public:
   static constexpr uint64_t kMs = 1'000'000;

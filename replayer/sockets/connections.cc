@@ -20,6 +20,7 @@
 #include "preload/symbols/real_sockets.h"
 #include "replayer/core/ending.h"
 #include "replayer/meet/stillness.h"
+#include "replayer/process/busy_threads.h"
 #include "replayer/process/own_thread.h"
 #include "replayer/sockets/family_sockets.h"
 #include "replayer/sockets/heir_names.h"
