@@ -481,7 +481,8 @@ void ServedConnections::Pace() {
       return;
     }
     for (ServedSocket* listener : listeners_) Refresh(*listener);
-    if (now - quiet_since < kRelaxNs) continue;
+    // A thread may be busy though it uses little time: a loaded machine does not let it run.
+    if (now - quiet_since < kRelaxNs || IsAnotherThreadBusy()) continue;
     if (script_.Relax()) {
       quiet_since = now;
     } else if (now - quiet_since >= kForceNs) {
