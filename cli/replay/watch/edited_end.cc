@@ -155,4 +155,31 @@ const DivergenceLine* FirstEffect(const std::vector<ReportLine>& lines) {
   return nullptr;
 }
 
+Effect EffectOfEdit(const std::vector<ReportLine>& lines, Symbolizer& symbolizer,
+                    StackDetail detail) {
+  Effect effect;
+  effect.json["takes_effect"] = nullptr;
+  const DivergenceLine* first = FirstEffect(lines);
+  if (first == nullptr) {
+    effect.text.emplace_back("your change takes no effect on what the rank gives to collectives");
+  } else {
+    effect.text = DivergenceLines(*first, symbolizer, detail);
+    effect.text.front() = "your change takes effect here: " + effect.text.front();
+  }
+  size_t operations = 0;
+  const DivergenceLine* input = nullptr;
+  for (const ReportLine& line : lines) {
+    const auto* divergence = line.As<DivergenceLine>();
+    if (divergence == nullptr) continue;
+    if (divergence == first) effect.json["takes_effect"] = ToJson(line);
+    if (divergence->comm && divergence->divergence != "extra-call") ++operations;
+    if (input == nullptr && divergence->divergence == "entropy") input = divergence;
+  }
+  effect.json["operations_different"] = operations;
+  if (operations > 1)
+    effect.text.push_back(fmt::format("{} operations differ from there on", operations));
+  if (input != nullptr) effect.text.push_back("it asks for more than was recorded: " + input->text);
+  return effect;
+}
+
 }  // namespace deja::cli

@@ -1,16 +1,19 @@
 // What became of a recorded failure in a replay of an edited program (`deja replay --edited`).
 //
 // The edited program gets what was recorded, whatever it sends. So its end says whether the edit
-// mends the failure, for these inputs. Values; any thread; pure.
+// mends the failure, for these inputs. Values; any thread; pure, but for the symbolizer.
 #ifndef DEJA_CLI_REPLAY_WATCH_EDITED_END_H_
 #define DEJA_CLI_REPLAY_WATCH_EDITED_END_H_
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/events/rank_summary.h"
+#include "cli/events/symbolizer.h"
 #include "cli/replay/report/replay_report.h"
+#include "cli/replay/watch/divergence_lines.h"
 
 namespace deja::cli {
 
@@ -40,6 +43,14 @@ const char* FailureName(RecordedFailure failure);
 // The first operation that the edited program gives other bytes or arguments, or that the recording
 // does not have here. Null: there is none.
 const DivergenceLine* FirstEffect(const std::vector<ReportLine>& lines);
+
+// Where the edit shows first in what the rank gives to others.
+struct Effect {
+  std::vector<std::string> text;  // for a person
+  nlohmann::json json;            // "takes_effect", "operations_different"
+};
+Effect EffectOfEdit(const std::vector<ReportLine>& lines, Symbolizer& symbolizer,
+                    StackDetail detail);
 
 }  // namespace deja::cli
 

@@ -141,7 +141,9 @@ class Judge {
                                                                   : Outcome::kFailed;
     verdict_.summary = DescribeEdited(end, summary_.HowItEnded(symbolizer_));
     verdict_.json["edited"] = {{"failure", FailureName(end.failure)}, {"live_end", end.live}};
-    AddEffect();
+    Effect effect = EffectOfEdit(lines_, symbolizer_, detail_);
+    verdict_.json["edited"].update(effect.json);
+    std::move(effect.text.begin(), effect.text.end(), std::back_inserter(verdict_.details));
     AddLiveChildren();
     counters_ = LastCounters();
     AddCounters();
@@ -369,35 +371,6 @@ class Judge {
     if (shown > 1)
       verdict_.details.push_back(fmt::format("{} more divergences followed", shown - 1));
     if (shown != 0) verdict_.json["divergences"] = all;
-  }
-
-  // Where the edit of the program shows first in what the rank gives to others.
-  void AddEffect() {
-    const DivergenceLine* effect = FirstEffect(lines_);
-    json& edited = verdict_.json["edited"];
-    edited["takes_effect"] = nullptr;
-    if (effect == nullptr) {
-      verdict_.details.emplace_back(
-          "your change takes no effect on what the rank gives to collectives");
-    } else {
-      std::vector<std::string> lines = DivergenceLines(*effect, symbolizer_, detail_);
-      lines.front() = "your change takes effect here: " + lines.front();
-      for (std::string& line : lines) verdict_.details.push_back(std::move(line));
-    }
-    size_t operations = 0;
-    const DivergenceLine* input = nullptr;
-    for (const ReportLine& line : lines_) {
-      const auto* divergence = line.As<DivergenceLine>();
-      if (divergence == nullptr) continue;
-      if (divergence == effect) edited["takes_effect"] = ToJson(line);
-      if (divergence->comm && divergence->divergence != "extra-call") ++operations;
-      if (input == nullptr && divergence->divergence == "entropy") input = divergence;
-    }
-    edited["operations_different"] = operations;
-    if (operations > 1)
-      verdict_.details.push_back(fmt::format("{} operations differ from there on", operations));
-    if (input != nullptr)
-      verdict_.details.push_back("it asks for more than was recorded: " + input->text);
   }
 
   // The counters of the line that ends the report, whichever that is.
