@@ -1,5 +1,7 @@
 #include "replayer/core/child_signals.h"
 
+#include <algorithm>
+
 #include "preload/engine/child_signal.h"
 #include "preload/engine/child_signal_timer.h"
 
@@ -48,6 +50,14 @@ bool ChildSignals::CountSleep(uint32_t recorded) {
   const size_t before = next_;
   GiveDue(true);
   return waited || next_ != before;
+}
+
+uint64_t ChildSignals::LeftAtExit(uint32_t recorded) const {
+  if (thread_ == nullptr || recorded_ != recorded) return 0;
+  const auto& signals = thread_->child_signals;
+  const auto is_missed = [&](const RecordedSignal& signal) { return signal.events > events_; };
+  return static_cast<uint64_t>(std::count_if(signals.begin() + static_cast<std::ptrdiff_t>(next_),
+                                             signals.end(), is_missed));
 }
 
 bool ChildSignals::GiveWaiting() {

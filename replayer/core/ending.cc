@@ -311,6 +311,10 @@ void ReportExit(Session& session, int code, preload::ExitHow how) {
     live->Exit(code, static_cast<uint32_t>(how));
   if (known) line.code = code;
   line.how = static_cast<uint32_t>(how);
+  const ChildSignals& signals = session.progress().child_signals();
+  const uint64_t left = signals.LeftAtExit(session.Thread().recorded);
+  // A process goes on after exec.
+  if (left != 0 && how != preload::ExitHow::kExec) line.signals_left = left;
   line.counters = session.divergences().CountersNow();
   session.report().Write(line);
   if (deja_replay_state.watched != 0 && deja_replay_state.stop_exit != 0)

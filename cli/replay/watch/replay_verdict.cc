@@ -62,6 +62,13 @@ const CountersPart* CountersOf(const Line* line) {
   return line == nullptr || !line->counters ? nullptr : &*line->counters;
 }
 
+// Empty: it has got all of them.
+std::string MissedSignals(const ExitLine* exit) {
+  const uint64_t left = exit == nullptr ? 0 : exit->signals_left.value_or(0);
+  if (left == 0) return "";
+  return fmt::format("{} recorded {} not delivered", left, left == 1 ? "SIGCHLD" : "SIGCHLDs");
+}
+
 std::string PlaceText(const Place& place, Symbolizer& symbolizer, bool is_pc) {
   if (place.module.empty()) return fmt::format("{:#x}", place.offset);
   return symbolizer.Resolve(place.module, "", place.offset, !is_pc).front().Place();
@@ -283,6 +290,10 @@ class Judge {
     if (recorded_exit && (summary_.exit->code & 0xff) == code) {
       const uint64_t left = counted.remaining_on_last_thread.value_or(0);
       if (left != 0) return Differs(fmt::format("{}, with {} recorded calls not made", what, left));
+      if (const std::string missed = MissedSignals(exit); !missed.empty()) {
+        verdict_.json["signals_left"] = *exit->signals_left;
+        return Differs(fmt::format("{}, {}", what, missed));
+      }
       return Same(what);
     }
     // By who has waited for it.
@@ -399,7 +410,10 @@ class Judge {
       const auto* failed = line.As<FailedLine>();
       const auto* end = line.As<EndLine>();
       if (end != nullptr && end->how == "reached") end = nullptr;
-      if (divergence == nullptr && failed == nullptr && end == nullptr) continue;
+      std::string text = failed != nullptr ? failed->message
+                         : end != nullptr  ? end->text
+                                           : MissedSignals(line.As<ExitLine>());
+      if (divergence == nullptr && text.empty()) continue;
       if (verdict_.outcome == Outcome::kSame) {
         verdict_.outcome = Outcome::kDiverged;
         verdict_.summary += fmt::format(", but its {} diverged", child);
@@ -407,12 +421,11 @@ class Judge {
       verdict_.json["child_divergences"].push_back(ToJson(line));
       if (!told.insert(child).second) continue;
       if (divergence == nullptr) {
-        verdict_.details.push_back(
-            fmt::format("{}: {}", child, failed != nullptr ? failed->message : end->text));
+        verdict_.details.push_back(fmt::format("{}: {}", child, std::move(text)));
         continue;
       }
-      for (std::string& text : DivergenceLines(*divergence, symbolizer_, detail_))
-        verdict_.details.push_back(fmt::format("{}: {}", child, std::move(text)));
+      for (std::string& told_line : DivergenceLines(*divergence, symbolizer_, detail_))
+        verdict_.details.push_back(fmt::format("{}: {}", child, std::move(told_line)));
     }
     for (const std::vector<ReportLine>* lines : {&lines_, &child_lines_})
       for (const ReportLine& line : *lines)

@@ -266,6 +266,25 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+# Receives BYTES of the bytes that come.
+HEARS_OF_IT_WHILE_IT_RECEIVES = """
+import os, signal, socket, sys, time
+BYTES = 12
+signal.signal(signal.SIGCHLD, lambda *_: print("told", flush=True))
+link = socket.socket(socket.AF_UNIX)
+link.connect(sys.argv[1])
+if os.fork() == 0:
+    time.sleep(0.2)
+    os._exit(3)
+link.sendall(b"question")
+received = 0
+while received < BYTES:
+    time.sleep(0.05)
+    received += len(link.recv(1))
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
 # Computes for longer than the signal waits for the program's next call in a replay.
 HEARS_OF_IT_AFTER_IT_HAS_CONNECTED = """
 import multiprocessing, os, signal, socket, tempfile, time
@@ -479,24 +498,41 @@ class InterruptedParents(harness.DejaTest):
     def test_that_sleeps(self):
         self.assertDiesThere("sleeps", r"^died with 7 after \d+\n$")
 
-    def test_that_talks_to_a_program_that_is_not_recorded(self):
+    def start_server(self, answer, pause_s=0):
+        """A program that is not recorded at the socket "s", for one connection. Its thread."""
         listener = socket.socket(socket.AF_UNIX)
         self.addCleanup(listener.close)
         listener.bind(str(self.dir / "s"))
         listener.listen()
 
-        def answer():
+        def serve():
             with listener.accept()[0] as link:
                 while link.recv(99):
-                    time.sleep(0.05)
-                    link.sendall(b"answer")
+                    time.sleep(pause_s)
+                    link.sendall(answer)
 
-        server = threading.Thread(target=answer, daemon=True)
+        server = threading.Thread(target=serve, daemon=True)
         server.start()
+        return server
+
+    def test_that_talks_to_a_program_that_is_not_recorded(self):
+        server = self.start_server(b"answer", pause_s=0.05)
         run = self.assertPrintsTheSameAgain(sys.executable, "-c", HEARS_OF_IT_WHILE_IT_TALKS, self.dir / "s",
                                             replays=REPLAYS)
         self.assertRegex(run.stdout, r"^told at \d+\n3\n$")
         server.join(harness.DEFAULT_TIMEOUT)
+
+    def test_that_does_not_hear_of_it_has_diverged(self):
+        server = self.start_server(b"twelve bytes")
+        program = self.dir / "receives.py"
+        program.write_text(HEARS_OF_IT_WHILE_IT_RECEIVES)
+        run = self.record_single(sys.executable, program, self.dir / "s")
+        self.assertEqual(run.stdout, "told\n3\n", str(run))
+        server.join(harness.DEFAULT_TIMEOUT)
+        program.write_text(HEARS_OF_IT_WHILE_IT_RECEIVES.replace("BYTES = 12", "BYTES = 1"))
+        again = self.replay(0)
+        self.assertEqual(again.code, 4, str(again))
+        self.assertIn("exit 0, 1 recorded SIGCHLD not delivered; the recorded run: exit 0", again.stdout)
 
     def test_that_connects_to_the_child_first(self):
         run = self.assertPrintsTheSameAgain(sys.executable, "-c", HEARS_OF_IT_AFTER_IT_HAS_CONNECTED, replays=1)

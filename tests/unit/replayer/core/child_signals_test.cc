@@ -61,6 +61,32 @@ TEST_F(ChildSignalsTest, ItComesAfterTheEventsThatCameBeforeIt) {
   EXPECT_EQ(g_came, 1);
 }
 
+TEST_F(ChildSignalsTest, OneBeforeEventsThatAreNotMadeIsLeft) {
+  Input(api::LibcApi::ksem_wait, 0);
+  Input(api::LibcApi::ksem_wait, 1);
+  Input(api::LibcApi::ksigaction, 0);
+  Input(api::LibcApi::ksem_wait, 2);
+  Input(api::LibcApi::ksigaction, 0);
+  ChildSignals signals = Signals();
+  EXPECT_EQ(signals.LeftAtExit(0), 2u);
+  EXPECT_EQ(signals.LeftAtExit(1), 0u);  // another thread
+  signals.CountEvent(0);
+  signals.CountEvent(0);
+  EXPECT_EQ(signals.LeftAtExit(0), 1u);
+  signals.CountEvent(0);
+  EXPECT_EQ(signals.LeftAtExit(0), 0u);
+  EXPECT_EQ(g_came, 2);
+}
+
+TEST_F(ChildSignalsTest, OneAfterTheLastEventMayComeLaterThanTheExit) {
+  Input(api::LibcApi::ksem_wait, 0);
+  Input(api::LibcApi::ksigaction, 1, 5);  // in its fifth sleep
+  ChildSignals signals = Signals();
+  signals.CountEvent(0);
+  EXPECT_EQ(g_came, 0);
+  EXPECT_EQ(signals.LeftAtExit(0), 0u);
+}
+
 TEST_F(ChildSignalsTest, ConnectsAndAcceptsOfUnixSocketsCount) {
   const std::string unix("\1\0/s", 4);
   const std::string internet("\2\0", 2);
