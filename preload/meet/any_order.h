@@ -7,7 +7,8 @@
 
 namespace deja::preload {
 
-// True: the calling thread's writes into pipes and its locks are neither recorded nor waited for.
+// True: the calling thread's reads and writes of pipes and its locks are neither recorded nor
+// waited for.
 inline constinit thread_local bool t_in_any_order = false;
 
 }  // namespace deja::preload

@@ -214,7 +214,7 @@ def keep_collections(collect):
 
 
 class any_order:
-    """with any_order(): what this thread writes into pipes, and its locks, need no order; none is recorded."""
+    """with any_order(): what this thread does with pipes and locks needs no order; none is recorded."""
 
     def __enter__(self):
         self._before = 0 if _in_any_order is None else _in_any_order(1)

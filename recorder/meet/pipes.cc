@@ -103,6 +103,7 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   if (error != 0 && error != EAGAIN) return;
   const uint64_t before = error != 0 ? pipe.taken.load(std::memory_order_relaxed)
                                      : pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
+  if (preload::t_in_any_order) return;
   // The order of writes and reads under a semaphore is that of the semaphore.
   const bool guarded = SharedSemaphores::GuardsThisThread();
   if (transfer.result > 0 && guarded) return;

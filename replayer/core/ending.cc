@@ -300,6 +300,17 @@ void LetOthersCatchUp(Session& session) {
   }
 }
 
+// Recorded SIGCHLDs that the calling thread has not got. 0 if it has made fewer meetings than the
+// recorded one: those with a launcher do not come again.
+uint64_t SignalsLeft(Session& session) {
+  Progress& progress = session.progress();
+  const uint32_t recorded = session.Thread().recorded;
+  if (recorded == kNone) return 0;
+  const bool has_met_all =
+      progress.MeetingsOf(recorded) == session.plan().threads()[recorded].meetings;
+  return has_met_all ? progress.child_signals().LeftAtExit(recorded) : 0;
+}
+
 }  // namespace
 
 void ReportExit(Session& session, int code, preload::ExitHow how) {
@@ -311,10 +322,9 @@ void ReportExit(Session& session, int code, preload::ExitHow how) {
     live->Exit(code, static_cast<uint32_t>(how));
   if (known) line.code = code;
   line.how = static_cast<uint32_t>(how);
-  const ChildSignals& signals = session.progress().child_signals();
-  const uint64_t left = signals.LeftAtExit(session.Thread().recorded);
   // A process goes on after exec.
-  if (left != 0 && how != preload::ExitHow::kExec) line.signals_left = left;
+  const uint64_t left = how == preload::ExitHow::kExec ? 0 : SignalsLeft(session);
+  if (left != 0) line.signals_left = left;
   line.counters = session.divergences().CountersNow();
   session.report().Write(line);
   if (deja_replay_state.watched != 0 && deja_replay_state.stop_exit != 0)

@@ -52,7 +52,8 @@ class _Copying:
 def _recording(main):
     def record(fd, *args):
         """Reads the two pickles that main reads, without making anything of them, and hands them to it."""
-        with os.fdopen(fd, "rb") as pipe:
+        # A replay does not read there.
+        with engine.any_order(), os.fdopen(fd, "rb") as pipe:
             source = _Copying(pipe)
             for _ in range(2):
                 _skip_pickle(source)
@@ -110,10 +111,17 @@ def _serving(module):
         _replace_missing_folder()
         _replace_missing_tracker(tracker_fd)
         _replace_missing_connections()
-        living, _ = os.pipe()  # no process writes there: the parent lives for as long as the rank
+        living = _silent_descriptor()  # the parent lives for as long as the rank
         raise SystemExit(_taking(module._main, file_of(data), living))
 
     return serve
+
+
+def _silent_descriptor():
+    """Nothing ever comes there. No pipe: pipes have their names by how many the thread has made."""
+    import socket
+
+    return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).detach()
 
 
 def _is_connection(fd):
@@ -153,10 +161,9 @@ def _replace_missing_tracker(fd):
 
 def _replace_missing_connections():
     """Pipes to the parent that the rank was given. What it writes there goes nowhere."""
-    import socket
     from multiprocessing import connection
 
-    rebuild, others = connection.rebuild_connection, []
+    rebuild = connection.rebuild_connection
 
     @functools.wraps(rebuild)
     def rebuild_connection(df, readable, writable):
@@ -164,9 +171,7 @@ def _replace_missing_connections():
         if not _taking_arguments or (readable and _is_connection(made.fileno())):
             return made
         if readable:  # nothing was read there
-            here, there = socket.socketpair()
-            others.append(there)
-            made._handle = here.detach()
+            made._handle = _silent_descriptor()
         else:
             made._handle = os.open(os.devnull, os.O_WRONLY)
         return made

@@ -1,9 +1,12 @@
 """Ranks of torch.multiprocessing.spawn that meet at a tcp:// address, each with a loader of one worker. The rows, and
-a queue for what comes of it, they have from the process that starts them.
+a queue for what comes of it, they have from the process that starts them. Then two children of each rank write into one
+pipe, as they come.
 
     spawn_tcp.py PORT
 """
+import os
 import sys
+import time
 
 import job
 import torch
@@ -23,6 +26,27 @@ class Noisy(Dataset):
         return self.rows[index] + torch.randn(16), self.targets[index]
 
 
+def race():
+    """Whose bytes came when."""
+    reader, writer = os.pipe()
+    waits, begins = os.pipe()
+    for name in (b"a", b"b"):
+        if os.fork() == 0:
+            os.read(waits, 1)
+            for _ in range(40):
+                os.write(writer, name)
+                time.sleep(0.0005)
+            os._exit(0)
+    os.close(writer)
+    os.write(begins, b"..")
+    order = b""
+    while part := os.read(reader, 1):
+        order += part
+    for _ in range(2):
+        os.wait()
+    return order.decode()
+
+
 def run(rank, port, rows, targets, ends):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
     job.seed_torch(rank)
@@ -35,6 +59,7 @@ def run(rank, port, rows, targets, ends):
         optimizer.step()
         job.say(rank, f"loss {loss.item()!r}")
     job.say(rank, f"weights {job.digest_of_weights(model)}")
+    job.say(rank, f"order {race()}")
     ends.put((rank, loss.item()))
     dist.destroy_process_group()
 
