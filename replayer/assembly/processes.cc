@@ -12,6 +12,7 @@
 
 #include "common/env_vars.h"
 #include "common/os/folder_names.h"
+#include "common/runtime/clock_ns.h"
 #include "format/layout/child_folder.h"
 #include "preload/process/own_variables.h"
 #include "preload/process/process_name.h"
@@ -82,6 +83,46 @@ void ReplayerEngine::OpenChild() {
   Begin();
 }
 
+namespace {
+
+constexpr uint64_t kSignalPatienceNs = 2'000 * Stillness::kMs;
+
+// What threads do after their last recorded event is not counted, such as a piece of output, or to
+// give a lock back. They get until all of them wait, or some processor time: they may have been
+// stopped at work.
+constexpr uint64_t kMostUsedNs = 50 * Stillness::kMs;
+constexpr uint64_t kMostIdleNs = 10'000 * Stillness::kMs;  // of a machine under load
+constexpr timespec kIdlePause{0, 2'000'000};
+
+// The threads of another process.
+void AwaitIdle(int pid) {
+  const uint64_t begun = MonotonicNs();
+  const uint64_t used_before = TimeUsedBy(pid);
+  uint64_t last = used_before;
+  while (last - used_before < kMostUsedNs && MonotonicNs() - begun < kMostIdleNs) {
+    syscall(SYS_nanosleep, &kIdlePause, nullptr);
+    const uint64_t used = TimeUsedBy(pid);
+    if (used == last && !IsAThreadBusy(pid)) return;
+    last = used;
+  }
+}
+
+// The other threads of this one.
+void AwaitOthersIdle() {
+  constexpr int kLooks = 3;  // one may just be about to be woken
+  const auto used_ns = [] {
+    return ClockNs(CLOCK_PROCESS_CPUTIME_ID) - ClockNs(CLOCK_THREAD_CPUTIME_ID);
+  };
+  const uint64_t begun = MonotonicNs();
+  const uint64_t used_before = used_ns();
+  for (int idle = 0; idle < kLooks; idle = IsAnotherThreadBusy() ? 0 : idle + 1) {
+    if (used_ns() >= used_before + kMostUsedNs || MonotonicNs() - begun >= kMostIdleNs) return;
+    syscall(SYS_nanosleep, &kIdlePause, nullptr);
+  }
+}
+
+}  // namespace
+
 void ReplayerEngine::AwaitOtherThreads() {
   if (session == nullptr || session->options().child.empty() || session->options().is_late) return;
   static std::atomic<bool> is_over{false};
@@ -90,34 +131,15 @@ void ReplayerEngine::AwaitOtherThreads() {
   const auto are_left = [&] {
     return session->progress().MeetingsLeftBut(own) != 0 || !AreAnswersGiven(own);
   };
-  if (!are_left()) return;
+  const auto& threads = session->plan().threads();
+  bool others_meet = false;
+  for (uint32_t i = 0; i < threads.size(); ++i) others_meet |= i != own && threads[i].meetings != 0;
+  if (!others_meet && !are_left()) return;
   WithoutInterpreter apart(true);
-  ServeOthers(are_left);
+  if (are_left()) ServeOthers(are_left);
+  AwaitOthersIdle();
   apart.End();
 }
-
-namespace {
-
-constexpr uint64_t kSignalPatienceNs = 2'000 * Stillness::kMs;
-
-// What a process does after its last recorded event is not counted, such as a piece of output. It
-// gets until all its threads wait, or some processor time: it may have been stopped at work.
-void AwaitIdle(int pid) {
-  constexpr uint64_t kMostUsedNs = 50 * Stillness::kMs;
-  constexpr uint64_t kMostNs = 10'000 * Stillness::kMs;  // of a machine under load
-  constexpr timespec kPause{0, 2'000'000};
-  const uint64_t begun = MonotonicNs();
-  const uint64_t used_before = TimeUsedBy(pid);
-  uint64_t last = used_before;
-  while (last - used_before < kMostUsedNs && MonotonicNs() - begun < kMostNs) {
-    syscall(SYS_nanosleep, &kPause, nullptr);
-    const uint64_t used = TimeUsedBy(pid);
-    if (used == last && !IsAThreadBusy(pid)) return;
-    last = used;
-  }
-}
-
-}  // namespace
 
 // The others may wait for something else meanwhile, such as the end of another child.
 void ReplayerEngine::ServeOthers(const std::function<bool()>& are_left) const {

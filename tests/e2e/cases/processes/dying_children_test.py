@@ -266,6 +266,29 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+# Its other thread has a lock as the answer comes, which takes no time in a replay, and gives it back.
+KILLS_ITSELF_WITH_A_LOCK = """
+import multiprocessing, os, signal, socket, sys, threading
+lock = multiprocessing.Lock()
+child = os.fork()
+if child == 0:
+    def work():
+        with lock:
+            for _ in range(1000000):
+                pass
+        threading.Event().wait()
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(sys.argv[1])
+    threading.Thread(target=work, daemon=True).start()
+    link.sendall(b"question")
+    link.recv(99)
+    os.kill(os.getpid(), signal.SIGKILL)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+with lock:
+    print("taken")
+"""
+
+
 # Receives BYTES of the bytes that come.
 HEARS_OF_IT_WHILE_IT_RECEIVES = """
 import os, signal, socket, sys, time
@@ -533,6 +556,12 @@ class InterruptedParents(harness.DejaTest):
         again = self.replay(0)
         self.assertEqual(again.code, 4, str(again))
         self.assertIn("exit 0, 1 recorded SIGCHLD not delivered; the recorded run: exit 0", again.stdout)
+
+    def test_of_one_whose_thread_gives_a_lock_back(self):
+        server = self.start_server(b"answer", pause_s=1)
+        run = self.assertPrintsTheSameAgain(sys.executable, "-c", KILLS_ITSELF_WITH_A_LOCK, self.dir / "s", replays=REPLAYS)
+        self.assertEqual(run.stdout, "-9\ntaken\n")
+        server.join(harness.DEFAULT_TIMEOUT)
 
     def test_that_connects_to_the_child_first(self):
         run = self.assertPrintsTheSameAgain(sys.executable, "-c", HEARS_OF_IT_AFTER_IT_HAS_CONNECTED, replays=1)
