@@ -77,6 +77,7 @@ void Collections::GiveDue(ThreadState& thread, Place place) {
   const uint64_t made = session_.progress().CountedBy(thread.recorded);
   const auto meets_ns = session_.plan().met_by_then().TimeOf(
       thread.recorded, session_.progress().MeetingsOf(thread.recorded));
+  if (place == Place::kUncounted && meets_ns) return;
   std::optional<uint32_t> generation;
   for (const RecordedCollection* next = Next(thread); next != nullptr; next = Next(thread)) {
     const bool is_past =

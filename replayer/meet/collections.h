@@ -27,8 +27,10 @@ class Collections {
   // nothing that was recorded.
   bool Keep(preload::Collector collector);
 
-  // What the calling thread is about to do: meetings have times in the plan, transfers are counted.
-  enum class Place : uint8_t { kMeeting, kTransfer };
+  // What the calling thread is about to do. Meetings have times in the plan, transfers are counted.
+  // kUncounted is a use of a pipe that is neither. It came before the thread's next meeting, with
+  // which what is due waits.
+  enum class Place : uint8_t { kMeeting, kTransfer, kUncounted };
 
   // The calling thread is about to meet another process. Runs the collector if it ran before that.
   // Waits for those of other threads that did something before: what is garbage since, was not

@@ -19,6 +19,7 @@
 #include "replayer/meet/meeting_list.h"
 #include "replayer/meet/meetings.h"
 #include "replayer/meet/pipe_order.h"
+#include "replayer/meet/recorded_meetings.h"
 
 namespace deja::replayer {
 
@@ -37,6 +38,15 @@ void MeetingReplayer::Begin() {
 ThreadState& MeetingReplayer::ThreadAtMeeting() {
   GiveCollections(*replayer_.session, Collections::Place::kMeeting);
   return replayer_.session->Thread();
+}
+
+ThreadState& MeetingReplayer::ThreadAtPipe(const preload::PipeSlot* slot, api::LibcApi api) {
+  ThreadState& thread = replayer_.session->Thread();
+  const bool meets =
+      slot != nullptr && NextMeeting(*replayer_.session, thread, api, slot->key.load()) != nullptr;
+  GiveCollections(*replayer_.session,
+                  meets ? Collections::Place::kMeeting : Collections::Place::kUncounted);
+  return thread;
 }
 
 void MeetingReplayer::OnAcquire(preload::AcquireCall& call) {
@@ -58,12 +68,14 @@ void MeetingReplayer::OnCount(preload::CountCall& call) {
 
 void MeetingReplayer::OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) {
   if (replayer_.session == nullptr) return transfer.Real();
-  ServePipeRead(*replayer_.session, ThreadAtMeeting(), pipe, transfer);
+  ThreadState& thread = ThreadAtPipe(pipe.in(), api::LibcApi::kpipe);
+  ServePipeRead(*replayer_.session, thread, pipe, transfer);
 }
 
 void MeetingReplayer::OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) {
   if (replayer_.session == nullptr) return transfer.Real();
-  ServePipeWrite(*replayer_.session, ThreadAtMeeting(), pipe, transfer);
+  ThreadState& thread = ThreadAtPipe(pipe.out(), api::LibcApi::ksocketpair);
+  ServePipeWrite(*replayer_.session, thread, pipe, transfer);
 }
 
 void MeetingReplayer::OnCollection(const preload::Collection& collection) {

@@ -6,8 +6,10 @@
 #ifndef DEJA_REPLAYER_MEET_MEETING_REPLAYER_H_
 #define DEJA_REPLAYER_MEET_MEETING_REPLAYER_H_
 
+#include "api/libc_table.h"
 #include "preload/calls/lock_calls.h"
 #include "preload/calls/meeting_calls.h"
+#include "preload/meet/pipe_table.h"
 #include "replayer/core/replayer.h"
 #include "replayer/meet/lock_order.h"
 
@@ -37,6 +39,9 @@ class MeetingReplayer : public preload::MeetingCalls {
 
   // The calling thread, which is about to meet another process.
   ThreadState& ThreadAtMeeting();
+  // The same where it is about to read a pipe (kpipe) or to write to it (ksocketpair), which may be
+  // no meeting. `slot` may be null.
+  ThreadState& ThreadAtPipe(const preload::PipeSlot* slot, api::LibcApi api);
 
   Replayer& replayer_;
   preload::PipeTable* pipes_ = nullptr;

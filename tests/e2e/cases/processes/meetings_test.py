@@ -12,6 +12,39 @@ APPS = Path(__file__).resolve().parents[2] / "apps" / "python"
 PROGRAM = APPS / "meetings.py"
 
 
+# The other thread's write comes before the collection, its second lock after it.
+COLLECTS_AFTER_A_WRITE = """
+import gc, multiprocessing, os, threading
+lock, number = multiprocessing.Lock(), multiprocessing.Value("i", 0)
+reader, writer = os.pipe()
+collected = threading.Event()
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        with number.get_lock():
+            number.value += 1
+
+def write():
+    with lock:
+        os.write(writer, b"x")
+    collected.wait()
+    with lock:
+        print("collected", number.value, flush=True)
+
+thread = threading.Thread(target=write)
+thread.start()
+Cycle()
+os.read(reader, 1)
+with number.get_lock():
+    number.value += 10
+gc.collect()
+collected.set()
+thread.join()
+"""
+
+
 class MeetingsCase(harness.DejaTest):
     def assertRunsAgain(self, *command, options=()):
         self.assertPrintsTheSameAgain(*command, replays=REPLAYS, options=options)
@@ -133,6 +166,14 @@ class Finalizers(MeetingsCase):
 
     def test_that_ask_a_manager(self):
         self.assertFinalizedAgain("manager")
+
+    def test_that_run_after_a_write_of_another_thread(self):
+        run = self.checked(self.record_single(sys.executable, "-c", COLLECTS_AFTER_A_WRITE))
+        self.assertEqual(run.stdout, "collected 11\n")
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+            self.assertNotIn("goes on before", again.stderr)
 
     def test_where_the_program_sets_when_the_collector_runs(self):
         self.assertFinalizedAgain("thresholds")
