@@ -309,7 +309,7 @@ def steps_of(kind):
     if kind == "nightly":
         # Each source by itself: what it needs it has to include.
         whole += [build("plain"), build("clang", options=CLANG), *tests("clang", "unit", "conformance", "golden"),
-                  *tests("dev", "packaging", env=env)]
+                  *tests("dev", "packaging", "newest-torch", env=env)]
     return whole
 
 
