@@ -53,6 +53,25 @@ class Ran:
     cpu: float
 
 
+def log_of(step):
+    LOGS.mkdir(parents=True, exist_ok=True)
+    return LOGS / (re.sub(r"[^a-z0-9]+", "-", step.lower()) + ".log")
+
+
+def started(log, argv, env=None, append=False):
+    """(process, when it began)."""
+    with open(log, "a" if append else "w", encoding="utf-8") as out:
+        began = time.monotonic()
+        return subprocess.Popen([str(a) for a in argv], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                                env={**os.environ, **(env or {})}), began
+
+
+def ended(process, began):
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Ran(process.returncode, time.monotonic() - began, used.ru_utime + used.ru_stime)
+
+
 def jobs_for(labels):
     if set(labels) & set(TIMED_LABELS):
         return JOBS
@@ -71,22 +90,24 @@ class Run:
         self.unstable = []
         self.began = time.monotonic()
         self.current = None   # (step, log)
+        self.beside = {}      # step -> (process, when it began): what runs beside the others
         self.ended = threading.Event()
 
     # ---- running
 
     def command(self, step, argv, env=None, append=False):
         """Runs a command into the step's log."""
-        LOGS.mkdir(parents=True, exist_ok=True)
-        log = LOGS / (re.sub(r"[^a-z0-9]+", "-", step.lower()) + ".log")
+        log = log_of(step)
         self.current = (step, log)
-        began = time.monotonic()
-        with open(log, "a" if append else "w", encoding="utf-8") as out:
-            process = subprocess.Popen([str(a) for a in argv], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
-                                       env={**os.environ, **(env or {})})
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        return Ran(process.returncode, time.monotonic() - began, used.ru_utime + used.ru_stime), log
+        return ended(*started(log, argv, env, append)), log
+
+    def begin(self, step, argv):
+        """Starts a command that waits more than it computes, beside the steps that follow."""
+        self.beside[step] = started(log_of(step), argv)
+
+    def join(self, step):
+        self.current = (step, log_of(step))
+        self.took.append((step, ended(*self.beside.pop(step))))
 
     def fail(self, step, *texts):
         """Said at once: a run that is stopped has no summary."""
@@ -280,6 +301,15 @@ def tests(preset, *groups, env=None):
     return [(step_of(preset, labels), lambda run, labels=labels: run.tests(preset, labels, env)) for labels in groups]
 
 
+def newest_torch(env):
+    """The step that begins its installation, and those that wait for it. A failure shows in the tests, which install it
+    once more."""
+    step = "newest torch: installation"
+    argv = [first_tool("/usr/bin/python3", sys.executable), "tests/e2e/newest_torch_test.py", "--install"]
+    return ((f"{step} begins", lambda run: run.begin(step, argv)),
+            [(step, lambda run: run.join(step)), *tests("dev", "newest-torch", env=env)])
+
+
 def tidy(*arguments):
     return "clang-tidy", lambda run: run.plain("clang-tidy", ["tools/tidy.py", *arguments])
 
@@ -299,17 +329,18 @@ def steps_of(kind):
     if kind == "push":
         return push
     # asan has clang, AddressSanitizer, UBSan and the fuzzers in one build, of the product and what can run under them.
-    whole = push + [
+    installation, with_newest_torch = newest_torch(env)
+    whole = [installation] + push + [
         build("asan", options=[*CLANG, *patient]),
         *tests("asan", "unit", "golden", "crash", "fuzz", env=env),
         build("tsan"), *tests("tsan", "unit"),
         # They take the dev build's objects from the compiler's cache.
-        build("release"), *tests("release", "benchmark"), *tests("dev", "wheel"),
+        build("release"), *tests("release", "benchmark"), *tests("dev", "wheel"), *with_newest_torch,
         tidy(*(["--all"] if kind == "nightly" else []))]
     if kind == "nightly":
         # Each source by itself: what it needs it has to include.
         whole += [build("plain"), build("clang", options=CLANG), *tests("clang", "unit", "conformance", "golden"),
-                  *tests("dev", "packaging", "newest-torch", env=env)]
+                  *tests("dev", "packaging", env=env)]
     return whole
 
 

@@ -4,7 +4,7 @@
 #
 #   --quick    unit and conformance tests alone
 #   --all      also the sanitizers, clang, the fuzzers, the release build with its benchmarks, the wheel with the demo
-#              run from it, clang-tidy on what changed: what continuous integration runs
+#              run from it, the newest torch, clang-tidy on what changed: what continuous integration runs
 #   --nightly  also clang-tidy on everything, each source compiled by itself, 1,000 kills, an hour a fuzzer, each replay 100 times
 #
 # What runs, and what it may cost, is in docs/TESTING.md.
