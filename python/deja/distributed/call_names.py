@@ -11,16 +11,13 @@ from deja.evidence import seen
 _MOST_ELEMENTS = 16
 _MOST_NAMES = 4
 _LONGEST = 48
-_is_on = None
+are_wanted = seen.is_on()
 
 
 @seen.safely
 def tell(tensors, depth):
-    """Says the names for the operation that comes next on this thread."""
-    global _is_on
-    if _is_on is None:
-        _is_on = seen.is_on()
-    if not _is_on or not tensors or sum(tensor.numel() for tensor in tensors) > _MOST_ELEMENTS:
+    """Says the names for the operation that comes next on this thread, where they are wanted."""
+    if not tensors or sum(tensor.numel() for tensor in tensors) > _MOST_ELEMENTS:
         return
     frame = seen.program_frame(depth + 1)
     if frame is None:

@@ -9,18 +9,13 @@ from deja.evidence import seen
 
 # For others, torch writes what the operation has brought.
 _WRITES_BY_ITSELF = {"allreduce", "broadcast", "reduce", "recv"}
-_is_on = None
+are_wanted = seen.is_on()
 
 
 @seen.safely
 def watched(name, inputs, outputs):
-    """What changed() is to be asked when the operation has ended; None: nothing. Call it when the operation is under
-    way."""
-    global _is_on
-    if _is_on is None:
-        _is_on = seen.is_on()
-    if not _is_on:
-        return None
+    """What tell_if_changed() gets when the operation has ended; None: nothing. Call it when the operation is under way,
+    where such changes are wanted."""
     tensors = (inputs or outputs) if name in _WRITES_BY_ITSELF or name == "send" else [t for t in inputs if t not in _ids(outputs)]
     if len(tensors) != 1 or not _counts(tensors[0]):
         return None

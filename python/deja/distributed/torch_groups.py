@@ -16,7 +16,7 @@ from deja import engine, torch_versions
 from deja.interpreter import python_stack
 from deja.distributed import torch_passing, torch_threads, torch_works
 from deja.distributed.torch_dense import BYTES
-from deja.distributed.torch_operations import NEWER, Group, of_split
+from deja.distributed.torch_operations import NEWER, Group, RealMethod, of_split
 
 _TIMEOUT = datetime.timedelta(minutes=30)  # torch's own, where none is given
 
@@ -54,6 +54,7 @@ class Recorded(Group):
             helper = real_gloo(c10d.PrefixStore("pg_wrapper", store), rank, size, timeout=self._deja_timeout)
             checking = c10d._ProcessGroupWrapper(self._deja_real, helper)
             self._deja_as_group = as_group(checking, self._deja_backend, store, rank, size)
+        self._deja_methods.clear()
 
     def __getattr__(self, name):
         # What only this backend has: its options, a plug-in's own methods.
@@ -65,14 +66,16 @@ class Recorded(Group):
         torch_passing.recorded_call(self, f"has {name}", lambda: True, (), {})
         return torch_passing.method(name).__get__(self)
 
-    def _make(self, name, args, kwargs):
-        return self._deja_real_of(name)(*args, **kwargs)
-
-    def _deja_writes_by_python(self, name):
-        """Whether a plug-in's code of Python's does the operation."""
+    def _deja_find_method(self, name):
+        try:
+            call = self._deja_real_of(name)
+        except AttributeError:  # raised, and recorded, where the operation is made
+            return RealMethod(lambda *args, **kwargs: self._deja_real_of(name)(*args, **kwargs), False)
         kinds = type(self._deja_real), type(self._deja_as_group)
         names = name, NEWER.get(name, name)
-        return any(isinstance(getattr(kind, name, None), types.FunctionType) for kind in kinds for name in names)
+        is_python = any(isinstance(getattr(kind, name, None), types.FunctionType) for kind in kinds for name in names)
+        found = self._deja_methods[name] = RealMethod(call, is_python)
+        return found
 
     def _deja_real_of(self, name):
         """That of the real group, or what its backend alone has."""
@@ -149,6 +152,10 @@ class Served(Group):
 
     def check_collectives(self, _):
         """The ranks are to compare what they call. A replay has the outcomes."""
+
+    def _deja_find_method(self, name):
+        found = self._deja_methods[name] = RealMethod(_nothing_real, False)
+        return found
 
     def _deja_pass_on(self, name, args, kwargs):
         try:
@@ -271,6 +278,10 @@ def serving(real, backend):
             super().__init__(backend, rank, size, name_of(store), kwargs.get("timeout"), store)
 
     return _like(ServedGroup, real)
+
+
+def _nothing_real(*_args, **_kwargs):
+    raise RuntimeError("deja: a replay has no real group that could do it")
 
 
 class Options:

@@ -1,6 +1,8 @@
 """What the process groups of a recording and of a replay share: their names, and which tensors each operation reads
 and writes."""
 
+import functools
+
 import torch
 from torch._C import _distributed_c10d as c10d
 
@@ -39,6 +41,15 @@ def _reduction(opts):
     return -9
 
 
+class RealMethod:
+    """What does an operation: call, and whether that is a plug-in's code of Python's."""
+
+    __slots__ = ("call", "is_python")
+
+    def __init__(self, call, is_python):
+        self.call, self.is_python = call, is_python
+
+
 class Group(c10d.ProcessGroup):
     """A group of whichever kind: it has what torch asks of a group, and of its backend, which is this object, too."""
 
@@ -49,6 +60,7 @@ class Group(c10d.ProcessGroup):
         self._deja_description = ""
         self._deja_sequence = 0
         self._deja_number = torch_passing.next_number()
+        self._deja_methods = {}  # RealMethod by name
 
     bound_device_id = None
 
@@ -239,10 +251,12 @@ class Group(c10d.ProcessGroup):
         written = Dense(outputs, read=in_place)
         read = written if in_place else Dense(inputs, read=True)
         dtype = dtype_of(read, written)
-        call_names.tell(inputs or outputs, 2)
+        if call_names.are_wanted:
+            call_names.tell(inputs or outputs, 2)
+        real = self._deja_methods.get(name) or self._deja_find_method(name)
         outcome = engine.group_call(
             _NAMES.get(name) or operation_name(name),
-            lambda: self._make(name, args, kwargs),
+            functools.partial(real.call, *args, **kwargs),
             read.pieces,
             written.pieces,
             self._deja_group,
@@ -259,8 +273,10 @@ class Group(c10d.ProcessGroup):
             return torch_works.served(name, outcome, outputs)
         if outcome.operation == 0:  # not recorded: a plug-in makes it as part of an operation of its own
             return outcome.value
+        flight = None
         # What code of Python's writes is a change as any other one.
-        flight = None if self._deja_writes_by_python(name) else torch_flights.watched(name, inputs, outputs)
+        if torch_flights.are_wanted and not real.is_python:
+            flight = torch_flights.watched(name, inputs, outputs)
         ending = torch_works.Ending(outcome, dtype, written, flight)
         if is_blocking:
             return ending.succeeded()

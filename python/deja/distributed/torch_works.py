@@ -63,31 +63,46 @@ class _OwnLock:
 
 
 class Ending:
-    """Hands the end of one operation to the recorder, once, whichever thread learns of it first."""
+    """Hands the end of one operation to the recorder, once, whichever thread learns of it first. Others wait until that
+    is done."""
 
-    __slots__ = ("_outcome", "_dtype", "_tensors", "_flight", "_lock")
+    __slots__ = ("_outcome", "_dtype", "_tensors", "_flight", "_is_over")
 
     def __init__(self, outcome, dtype, tensors, flight=None):
         """flight: what torch_flights.watched() said."""
-        self._outcome, self._dtype, self._tensors, self._flight = outcome, dtype, tensors, flight
-        self._lock = _OwnLock()
+        self._outcome, self._dtype, self._tensors, self._flight = outcome, dtype, [tensors], flight
+        self._is_over = False
+
+    def _take(self):
+        """The tensors, for the first caller. None for others, once it is over."""
+        try:
+            return self._tensors.pop()  # in one step, whatever other threads do
+        except IndexError:
+            while not self._is_over:
+                engine.as_library(time.sleep, (0.0001,))
+            return None
 
     def succeeded(self, src=-1):
-        with self._lock:
-            tensors, self._tensors = self._tensors, None
-            if tensors is not None:
-                outcome, flight = self._outcome, self._flight
-                if flight is not None:
-                    torch_flights.tell_if_changed(flight, outcome.operation)
-                    self._flight = None
-                tensors.read_back()
-                engine.group_done(outcome.group, outcome.operation, self._dtype, tensors.pieces, src)
+        tensors = self._take()
+        if tensors is None:
+            return
+        try:
+            outcome, flight = self._outcome, self._flight
+            if flight is not None:
+                torch_flights.tell_if_changed(flight, outcome.operation)
+                self._flight = None
+            tensors.read_back()
+            engine.group_done(outcome.group, outcome.operation, self._dtype, tensors.pieces, src)
+        finally:
+            self._is_over = True
 
     def failed(self, error):
-        with self._lock:
-            tensors, self._tensors = self._tensors, None
-            if tensors is not None:
-                engine.group_done(self._outcome.group, self._outcome.operation, self._dtype, error=error)
+        if self._take() is None:
+            return
+        try:
+            engine.group_done(self._outcome.group, self._outcome.operation, self._dtype, error=error)
+        finally:
+            self._is_over = True
 
 
 class RecordedWork(c10d.Work):
