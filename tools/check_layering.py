@@ -29,7 +29,8 @@ MAY_USE = {
     "cli/commands":
         "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/import"
         " cli/merge cli/pack cli/record"
-        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/serve"
+        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/verdict cli/replay/watch"
+        " cli/report cli/serve"
         " cli/summaries"
         " cli/tensors cli/top digest format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
@@ -57,9 +58,12 @@ MAY_USE = {
     "cli/replay/start":
         "cli cli/fence cli/programs cli/replay/watch cli/summaries format/layout format/reader format/scratch"
         " format/trace",
+    "cli/replay/verdict":
+        "cli cli/devices cli/events cli/replay/report cli/replay/watch cli/summaries format/reader format/scratch"
+        " format/tail format/trace",
     "cli/replay/watch":
-        "api cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
-        " format/reader format/scratch format/tail format/trace",
+        "api cli cli/devices cli/record cli/replay/fold cli/replay/report cli/replay/start format/reader format/scratch"
+        " format/trace",
     "cli/report": "check check/evidence check/timeline cli cli/check cli/programs cli/summaries format/reader",
     "cli/serve": "api cli/events cli/tensors digest format/reader",
     "cli/summaries": "cli cli/events cli/programs format/reader format/trace",

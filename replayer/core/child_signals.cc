@@ -52,7 +52,7 @@ bool ChildSignals::CountSleep(uint32_t recorded) {
   return waited || next_ != before;
 }
 
-uint64_t ChildSignals::LeftAtExit(uint32_t recorded) const {
+uint64_t ChildSignals::MissedAtExit(uint32_t recorded) const {
   if (thread_ == nullptr || recorded_ != recorded) return 0;
   const auto& signals = thread_->child_signals;
   const auto is_missed = [&](const RecordedSignal& signal) { return signal.events > events_; };

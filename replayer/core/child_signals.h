@@ -35,7 +35,7 @@ class ChildSignals {
 
   // How many signals the calling thread, recorded thread `recorded`, has not got as the process
   // exits. Those after its last counted event do not count: the exit may come first.
-  [[nodiscard]] uint64_t LeftAtExit(uint32_t recorded) const;
+  [[nodiscard]] uint64_t MissedAtExit(uint32_t recorded) const;
 
   // The program gets a signal that waits for the calling thread's next call: its place is between
   // two of them. It is sent if there is no such call for a while. False: none waits.

@@ -302,13 +302,13 @@ void LetOthersCatchUp(Session& session) {
 
 // Recorded SIGCHLDs that the calling thread has not got. 0 if it has made fewer meetings than the
 // recorded one: those with a launcher do not come again.
-uint64_t SignalsLeft(Session& session) {
+uint64_t MissedSignals(Session& session) {
   Progress& progress = session.progress();
   const uint32_t recorded = session.Thread().recorded;
   if (recorded == kNone) return 0;
   const bool has_met_all =
       progress.MeetingsOf(recorded) == session.plan().threads()[recorded].meetings;
-  return has_met_all ? progress.child_signals().LeftAtExit(recorded) : 0;
+  return has_met_all ? progress.child_signals().MissedAtExit(recorded) : 0;
 }
 
 }  // namespace
@@ -323,8 +323,8 @@ void ReportExit(Session& session, int code, preload::ExitHow how) {
   if (known) line.code = code;
   line.how = static_cast<uint32_t>(how);
   // A process goes on after exec.
-  const uint64_t left = how == preload::ExitHow::kExec ? 0 : SignalsLeft(session);
-  if (left != 0) line.signals_left = left;
+  const uint64_t missed = how == preload::ExitHow::kExec ? 0 : MissedSignals(session);
+  if (missed != 0) line.missed_signals = missed;
   line.counters = session.divergences().CountersNow();
   session.report().Write(line);
   if (deja_replay_state.watched != 0 && deja_replay_state.stop_exit != 0)

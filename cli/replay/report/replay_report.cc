@@ -282,4 +282,10 @@ nlohmann::json ToJson(const std::vector<ParkedPart>& parked) {
   return JsonMaker::Made(parked);
 }
 
+bool HasStopped(const std::string& scratch) {
+  const std::vector<ReportLine> lines = ReadReport(scratch).lines;
+  return FindLine<FailedLine>(lines) != nullptr || FindLine<StoppedLine>(lines) != nullptr ||
+         (FindLine<DivergenceLine>(lines) != nullptr && FindLine<ExitLine>(lines) == nullptr);
+}
+
 }  // namespace deja::cli

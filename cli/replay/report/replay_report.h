@@ -62,6 +62,9 @@ const Line* FindLine(const std::vector<ReportLine>& lines) {
 nlohmann::json ToJson(const ReportLine& line);
 nlohmann::json ToJson(const std::vector<ParkedPart>& parked);
 
+// The report in `scratch` says that the replay was stopped before the program's end.
+bool HasStopped(const std::string& scratch);
+
 }  // namespace deja::cli
 
 #endif  // DEJA_CLI_REPLAY_REPORT_REPLAY_REPORT_H_

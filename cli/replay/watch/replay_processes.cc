@@ -18,7 +18,6 @@
 #include "cli/output.h"
 #include "cli/replay/fold/turn_scheduler.h"
 #include "cli/replay/report/replay_report.h"
-#include "cli/replay/watch/replay_verdict.h"
 #include "common/env_vars.h"
 #include "common/process/proc_stat.h"
 

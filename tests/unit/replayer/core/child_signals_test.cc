@@ -68,13 +68,13 @@ TEST_F(ChildSignalsTest, OneBeforeEventsThatAreNotMadeIsLeft) {
   Input(api::LibcApi::ksem_wait, 2);
   Input(api::LibcApi::ksigaction, 0);
   ChildSignals signals = Signals();
-  EXPECT_EQ(signals.LeftAtExit(0), 2u);
-  EXPECT_EQ(signals.LeftAtExit(1), 0u);  // another thread
+  EXPECT_EQ(signals.MissedAtExit(0), 2u);
+  EXPECT_EQ(signals.MissedAtExit(1), 0u);  // another thread
   signals.CountEvent(0);
   signals.CountEvent(0);
-  EXPECT_EQ(signals.LeftAtExit(0), 1u);
+  EXPECT_EQ(signals.MissedAtExit(0), 1u);
   signals.CountEvent(0);
-  EXPECT_EQ(signals.LeftAtExit(0), 0u);
+  EXPECT_EQ(signals.MissedAtExit(0), 0u);
   EXPECT_EQ(g_came, 2);
 }
 
@@ -84,7 +84,7 @@ TEST_F(ChildSignalsTest, OneAfterTheLastEventMayComeLaterThanTheExit) {
   ChildSignals signals = Signals();
   signals.CountEvent(0);
   EXPECT_EQ(g_came, 0);
-  EXPECT_EQ(signals.LeftAtExit(0), 0u);
+  EXPECT_EQ(signals.MissedAtExit(0), 0u);
 }
 
 TEST_F(ChildSignalsTest, ConnectsAndAcceptsOfUnixSocketsCount) {

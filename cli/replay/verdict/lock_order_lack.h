@@ -2,8 +2,8 @@
 // recorded (`deja record --threads order`).
 //
 // Reads events of the recording until it knows; any thread.
-#ifndef DEJA_CLI_REPLAY_WATCH_LOCK_ORDER_LACK_H_
-#define DEJA_CLI_REPLAY_WATCH_LOCK_ORDER_LACK_H_
+#ifndef DEJA_CLI_REPLAY_VERDICT_LOCK_ORDER_LACK_H_
+#define DEJA_CLI_REPLAY_VERDICT_LOCK_ORDER_LACK_H_
 
 #include "format/reader/rank_reader.h"
 
@@ -14,4 +14,4 @@ bool LacksLockOrder(const format::RankReader& reader);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_WATCH_LOCK_ORDER_LACK_H_
+#endif  // DEJA_CLI_REPLAY_VERDICT_LOCK_ORDER_LACK_H_

@@ -1,4 +1,4 @@
-#include "cli/replay/watch/replay_verdict.h"
+#include "cli/replay/verdict/replay_verdict.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include "cli/events/comm_names.h"
 #include "cli/output.h"
 #include "cli/replay/report/replay_report.h"
-#include "cli/replay/watch/edited_end.h"
+#include "cli/replay/verdict/edited_end.h"
 #include "cli/summaries/child_summary.h"
 #include "format/scratch/scratch_names.h"
 
@@ -64,9 +64,9 @@ const CountersPart* CountersOf(const Line* line) {
 
 // Empty: it has got all of them.
 std::string MissedSignals(const ExitLine* exit) {
-  const uint64_t left = exit == nullptr ? 0 : exit->signals_left.value_or(0);
-  if (left == 0) return "";
-  return fmt::format("{} recorded {} not delivered", left, left == 1 ? "SIGCHLD" : "SIGCHLDs");
+  const uint64_t count = exit == nullptr ? 0 : exit->missed_signals.value_or(0);
+  if (count == 0) return "";
+  return fmt::format("{} recorded {} not delivered", count, count == 1 ? "SIGCHLD" : "SIGCHLDs");
 }
 
 std::string PlaceText(const Place& place, Symbolizer& symbolizer, bool is_pc) {
@@ -291,7 +291,7 @@ class Judge {
       const uint64_t left = counted.remaining_on_last_thread.value_or(0);
       if (left != 0) return Differs(fmt::format("{}, with {} recorded calls not made", what, left));
       if (const std::string missed = MissedSignals(exit); !missed.empty()) {
-        verdict_.json["signals_left"] = *exit->signals_left;
+        verdict_.json["missed_signals"] = *exit->missed_signals;
         return Differs(fmt::format("{}, {}", what, missed));
       }
       return Same(what);
@@ -555,12 +555,6 @@ class Judge {
 const char* OutcomeName(Outcome outcome) {
   static constexpr const char* kNames[] = {"same", "diverged", "failed"};
   return kNames[static_cast<int>(outcome)];
-}
-
-bool HasStopped(const std::string& scratch) {
-  const std::vector<ReportLine> lines = ReadReport(scratch).lines;
-  return FindLine<FailedLine>(lines) != nullptr || FindLine<StoppedLine>(lines) != nullptr ||
-         (FindLine<DivergenceLine>(lines) != nullptr && FindLine<ExitLine>(lines) == nullptr);
 }
 
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankSummary& summary,

@@ -1,4 +1,4 @@
-#include "cli/replay/watch/lock_order_lack.h"
+#include "cli/replay/verdict/lock_order_lack.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/replay/watch/divergence_lines.h"
+#include "cli/replay/verdict/divergence_lines.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

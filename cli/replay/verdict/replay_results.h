@@ -2,8 +2,8 @@
 // code.
 //
 // Main thread only.
-#ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_RESULTS_H_
-#define DEJA_CLI_REPLAY_WATCH_REPLAY_RESULTS_H_
+#ifndef DEJA_CLI_REPLAY_VERDICT_REPLAY_RESULTS_H_
+#define DEJA_CLI_REPLAY_VERDICT_REPLAY_RESULTS_H_
 
 #include <string>
 #include <vector>
@@ -31,4 +31,4 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_WATCH_REPLAY_RESULTS_H_
+#endif  // DEJA_CLI_REPLAY_VERDICT_REPLAY_RESULTS_H_

@@ -2,8 +2,8 @@
 //
 // Values; main thread only. The report is written by the replay library inside the program
 // (replayer/report/report.h); the program may damage it. Damaged lines are left out and described.
-#ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
-#define DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
+#ifndef DEJA_CLI_REPLAY_VERDICT_REPLAY_VERDICT_H_
+#define DEJA_CLI_REPLAY_VERDICT_REPLAY_VERDICT_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -13,8 +13,8 @@
 
 #include "cli/events/rank_summary.h"
 #include "cli/events/symbolizer.h"
-#include "cli/replay/watch/divergence_lines.h"
-#include "cli/replay/watch/recorded_time.h"
+#include "cli/replay/verdict/divergence_lines.h"
+#include "cli/replay/verdict/recorded_time.h"
 #include "format/reader/rank_reader.h"
 
 namespace deja::cli {
@@ -58,9 +58,6 @@ ReplayVerdict JudgeEdited(const format::RankReader& reader, const RankSummary& s
 ReplayVerdict JudgeChild(uint32_t rank, const std::string& name, const format::RankReader& reader,
                          const std::string& scratch, Symbolizer& symbolizer, StackDetail detail);
 
-// The report in `scratch` says that the replay was stopped before the program's end.
-bool HasStopped(const std::string& scratch);
-
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
+#endif  // DEJA_CLI_REPLAY_VERDICT_REPLAY_VERDICT_H_

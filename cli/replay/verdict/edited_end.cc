@@ -1,4 +1,4 @@
-#include "cli/replay/watch/edited_end.h"
+#include "cli/replay/verdict/edited_end.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>

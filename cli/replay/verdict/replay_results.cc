@@ -1,4 +1,4 @@
-#include "cli/replay/watch/replay_results.h"
+#include "cli/replay/verdict/replay_results.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,9 @@
 #include "cli/events/symbolizer.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/replay/watch/lock_order_lack.h"
-#include "cli/replay/watch/replay_verdict.h"
-#include "cli/replay/watch/verdict_additions.h"
+#include "cli/replay/verdict/lock_order_lack.h"
+#include "cli/replay/verdict/replay_verdict.h"
+#include "cli/replay/verdict/verdict_additions.h"
 #include "cli/summaries/program_parts.h"
 #include "cli/summaries/trace_damage.h"
 #include "cli/summaries/window_summary.h"

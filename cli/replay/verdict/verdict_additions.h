@@ -2,13 +2,13 @@
 // recording's state.
 //
 // Main thread only.
-#ifndef DEJA_CLI_REPLAY_WATCH_VERDICT_ADDITIONS_H_
-#define DEJA_CLI_REPLAY_WATCH_VERDICT_ADDITIONS_H_
+#ifndef DEJA_CLI_REPLAY_VERDICT_VERDICT_ADDITIONS_H_
+#define DEJA_CLI_REPLAY_VERDICT_VERDICT_ADDITIONS_H_
 
 #include <string>
 #include <vector>
 
-#include "cli/replay/watch/replay_verdict.h"
+#include "cli/replay/verdict/replay_verdict.h"
 #include "cli/replay/watch/standstill.h"
 #include "cli/summaries/program_parts.h"
 
@@ -38,4 +38,4 @@ void AddDamage(const std::string& damage, uint64_t lost_from_ns, const format::R
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_WATCH_VERDICT_ADDITIONS_H_
+#endif  // DEJA_CLI_REPLAY_VERDICT_VERDICT_ADDITIONS_H_

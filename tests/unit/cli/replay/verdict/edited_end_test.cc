@@ -1,4 +1,4 @@
-#include "cli/replay/watch/edited_end.h"
+#include "cli/replay/verdict/edited_end.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "cli/replay/watch/verdict_additions.h"
+#include "cli/replay/verdict/verdict_additions.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // in the replay.
 //
 // Values; main thread only.
-#ifndef DEJA_CLI_REPLAY_WATCH_DIVERGENCE_LINES_H_
-#define DEJA_CLI_REPLAY_WATCH_DIVERGENCE_LINES_H_
+#ifndef DEJA_CLI_REPLAY_VERDICT_DIVERGENCE_LINES_H_
+#define DEJA_CLI_REPLAY_VERDICT_DIVERGENCE_LINES_H_
 
 #include <string>
 #include <vector>
@@ -29,4 +29,4 @@ std::string SourceLine(const std::string& file, int line);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_WATCH_DIVERGENCE_LINES_H_
+#endif  // DEJA_CLI_REPLAY_VERDICT_DIVERGENCE_LINES_H_

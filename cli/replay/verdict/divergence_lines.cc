@@ -1,4 +1,4 @@
-#include "cli/replay/watch/divergence_lines.h"
+#include "cli/replay/verdict/divergence_lines.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 //
 // The edited program gets what was recorded, whatever it sends. So its end says whether the edit
 // mends the failure, for these inputs. Values; any thread; pure, but for the symbolizer.
-#ifndef DEJA_CLI_REPLAY_WATCH_EDITED_END_H_
-#define DEJA_CLI_REPLAY_WATCH_EDITED_END_H_
+#ifndef DEJA_CLI_REPLAY_VERDICT_EDITED_END_H_
+#define DEJA_CLI_REPLAY_VERDICT_EDITED_END_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 #include "cli/events/rank_summary.h"
 #include "cli/events/symbolizer.h"
 #include "cli/replay/report/replay_report.h"
-#include "cli/replay/watch/divergence_lines.h"
+#include "cli/replay/verdict/divergence_lines.h"
 
 namespace deja::cli {
 
@@ -54,4 +54,4 @@ Effect EffectOfEdit(const std::vector<ReportLine>& lines, Symbolizer& symbolizer
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_WATCH_EDITED_END_H_
+#endif  // DEJA_CLI_REPLAY_VERDICT_EDITED_END_H_

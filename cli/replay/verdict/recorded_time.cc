@@ -1,4 +1,4 @@
-#include "cli/replay/watch/recorded_time.h"
+#include "cli/replay/verdict/recorded_time.h"
 
 namespace deja::cli {
 

@@ -2,8 +2,8 @@
 // operation or the step.
 //
 // Reads events; any thread.
-#ifndef DEJA_CLI_REPLAY_WATCH_RECORDED_TIME_H_
-#define DEJA_CLI_REPLAY_WATCH_RECORDED_TIME_H_
+#ifndef DEJA_CLI_REPLAY_VERDICT_RECORDED_TIME_H_
+#define DEJA_CLI_REPLAY_VERDICT_RECORDED_TIME_H_
 
 #include <cstdint>
 #include <optional>
@@ -27,4 +27,4 @@ std::optional<uint64_t> NotLaterThan(const format::RankReader& reader, const Rec
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_WATCH_RECORDED_TIME_H_
+#endif  // DEJA_CLI_REPLAY_VERDICT_RECORDED_TIME_H_
