@@ -13,6 +13,7 @@
 #include "common/runtime/clock_ns.h"
 #include "common/runtime/futex.h"
 #include "preload/process/guard.h"
+#include "preload/process/process_name.h"
 #include "replayer/process/busy_threads.h"
 #include "replayer/process/end_process.h"
 #include "replayer/process/own_thread.h"
@@ -342,6 +343,7 @@ void ReportCrash(Session& session, int signal, const siginfo_t* info, void* ucon
   CrashFrames frames;
   CrashStack(ucontext, frames);
   CrashLine line;
+  line.pid = preload::OwnProcessName().recorded_pid;
   line.signal = signal;
   if (info != nullptr) {
     line.code = info->si_code;

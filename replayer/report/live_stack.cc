@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "preload/process/fault_escape.h"
+#include "preload/stack/modules.h"
 #include "preload/stack/python_stack.h"
 
 namespace deja::replayer {
@@ -101,13 +103,20 @@ void LearnModules() {
 
 void CrashStack(void* ucontext, CrashFrames& frames) {
   preload::CaptureStackInSignal(ucontext, frames);
+  preload::Frames with_python = frames;
+  const auto add = [](void* to) {
+    preload::AddPythonFramesInSignal(*static_cast<preload::Frames*>(to));
+  };
+  if (preload::WithoutFault(add, &with_python)) frames = with_python;
 }
 
 CrashPlace PlaceOf(const format::StackFrame& frame) {
   CrashPlace place;
   place.offset = frame.offset;
-  if (frame.module != 0 && frame.module < kMaxModules)
-    place.path = g_modules[frame.module].path.load(std::memory_order_acquire);
+  if (frame.module >= preload::kFirstPythonModule)
+    place.path = preload::PathOfPythonModule(frame.module);
+  else if (frame.module != 0)
+    place.path = preload::ModuleAt(frame.module).path;
   return place;
 }
 

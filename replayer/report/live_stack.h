@@ -27,14 +27,16 @@ std::string LiveBuildId(std::string_view path);
 // Makes the modules that are loaded now known, so that CrashStack can name them.
 void LearnModules();
 
-// Where a signal interrupted the program. Async-signal-safe: path and offset of frame 0, by the
-// modules that are known. False if the address is in none of them.
-struct CrashPlace {
-  const char* path = nullptr;
-  uint64_t offset = 0;
-};
+// Where a signal interrupted the program, frame 0, and the frames around it, Python's last.
+// Async-signal-safe.
 using CrashFrames = preload::Frames;
 void CrashStack(void* ucontext, CrashFrames& frames);
+
+// Async-signal-safe.
+struct CrashPlace {
+  const char* path = nullptr;  // of the module; null: the address is in none
+  uint64_t offset = 0;
+};
 CrashPlace PlaceOf(const format::StackFrame& frame);
 
 }  // namespace deja::replayer

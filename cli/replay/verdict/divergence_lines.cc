@@ -23,6 +23,11 @@ std::vector<SourceFrame> FramesOf(const std::vector<FramePart>& stack, Symbolize
   return frames;
 }
 
+std::string WithSource(const SourceFrame& frame) {
+  const std::string source = frame.python ? SourceLine(frame.file, frame.line) : "";
+  return frame.Describe() + (source.empty() ? "" : ": " + source);
+}
+
 std::vector<std::string> StackLines(const std::vector<FramePart>& stack, Symbolizer& symbolizer,
                                     StackDetail detail) {
   std::vector<SourceFrame> frames = FramesOf(stack, symbolizer);
@@ -32,10 +37,7 @@ std::vector<std::string> StackLines(const std::vector<FramePart>& stack, Symboli
   if (only_python) std::erase_if(frames, [](const SourceFrame& frame) { return !frame.python; });
   frames.resize(std::min(frames.size(), kMaxStackFrames));
   std::vector<std::string> lines;
-  for (const SourceFrame& frame : frames) {
-    const std::string source = frame.python ? SourceLine(frame.file, frame.line) : "";
-    lines.push_back(frame.Describe() + (source.empty() ? "" : ": " + source));
-  }
+  for (const SourceFrame& frame : frames) lines.push_back(WithSource(frame));
   return lines;
 }
 
@@ -83,6 +85,23 @@ std::vector<std::string> DivergenceLines(const DivergenceLine& divergence, Symbo
   }
   add("recorded stack:", recorded);
   add("live stack:", live);
+  return lines;
+}
+
+std::vector<std::string> CrashLines(const CrashLine& crash, Symbolizer& symbolizer) {
+  std::vector<SourceFrame> frames;
+  bool is_return = false;  // all but the innermost frame are in a call
+  for (const FramePart& frame : crash.frames) {
+    for (SourceFrame& named :
+         symbolizer.Resolve(frame.module, frame.build_id.bytes, frame.offset, is_return))
+      frames.push_back(std::move(named));
+    is_return = true;
+  }
+  std::stable_partition(frames.begin(), frames.end(),
+                        [](const SourceFrame& frame) { return frame.python; });
+  frames.resize(std::min(frames.size(), kMaxStackFrames));
+  std::vector<std::string> lines = {fmt::format("stack of the crash, thread {}:", crash.thread)};
+  for (const SourceFrame& frame : frames) lines.push_back("  " + WithSource(frame));
   return lines;
 }
 

@@ -257,14 +257,19 @@ class Judge {
     verdict_.json["signal"] = name;
     verdict_.json["module"] = live.module;
     verdict_.json["offset"] = live.offset;
-    if (!RecordedCrashIsTheEnd())
-      return Differs(fmt::format("{} at {}", name, PlaceText(live, symbolizer_, true)));
+    if (!RecordedCrashIsTheEnd()) return DiffersByCrash(name, live, *crash);
     const Place recorded = CrashPlace(RecordedFrames(summary_));
     const bool same_place =
         FileName(recorded.module) == FileName(live.module) && recorded.offset == live.offset;
     if (summary_.crash->signal == signal && same_place)
       return Same(fmt::format("{} at {}", name, where));
-    Differs(fmt::format("{} at {}", name, PlaceText(live, symbolizer_, true)));
+    DiffersByCrash(name, live, *crash);
+  }
+
+  void DiffersByCrash(const std::string& signal, const Place& live, const CrashLine& crash) {
+    Differs(fmt::format("{} at {}", signal, PlaceText(live, symbolizer_, true)));
+    for (std::string& text : CrashLines(crash, symbolizer_))
+      verdict_.details.push_back(std::move(text));
   }
 
   std::optional<std::string> ProgramPlace() {
@@ -460,9 +465,22 @@ class Judge {
     if (end.is_live) text += "; its program is not recorded (static, or of Go), and ran live";
     verdict_.json[end.is_live ? "live_child_ends" : "child_divergences"].push_back(ToJson(line));
     verdict_.details.push_back(text);
+    AddChildCrash(end.pid);
     if (end.is_live || verdict_.outcome != Outcome::kSame) return;
     verdict_.outcome = Outcome::kDiverged;
     verdict_.summary += ", but " + text;
+  }
+
+  // `pid`: the recorded one, of a child that did not end as recorded.
+  void AddChildCrash(int32_t pid) {
+    for (const ReportLine& line : child_lines_) {
+      const auto* crash = line.As<CrashLine>();
+      if (crash == nullptr || crash->pid != pid) continue;
+      for (std::string& text : CrashLines(*crash, symbolizer_))
+        verdict_.details.push_back(fmt::format("child {}: {}", line.child, std::move(text)));
+      verdict_.json["child_crashes"].push_back(ToJson(line));
+      return;
+    }
   }
 
   void AddCounters() {

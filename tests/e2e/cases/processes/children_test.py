@@ -214,6 +214,31 @@ class Children(harness.DejaTest):
         self.assertEqual(again.code, harness.EXIT_DIVERGED, str(again))
         self.assertRegex(again.stdout, r"child process \d+ ended with exit 5; recorded: exit 0")
 
+    def crashes_in_the_replay_alone(self, script, *lines):
+        """Where it crashed is said: a crash that comes in one of many replays does not come again in gdb."""
+        switch = self.dir / "switch"
+        switch.touch()
+        crash = f"os.access('{switch}', os.F_OK) or ctypes.string_at(0)"
+        self.checked(self.record_single(sys.executable, "-c", f"import ctypes, os, threading\n{script.format(crash=crash)}"))
+        switch.unlink()
+        again = self.replay(0)
+        self.assertEqual(again.code, harness.EXIT_DIVERGED, str(again))
+        for line in lines:
+            self.assertRegex(again.stdout, line)
+
+    def test_a_child_that_crashes_in_the_replay_alone(self):
+        self.crashes_in_the_replay_alone(
+            "pid = os.fork()\nif pid == 0:\n    {crash}\n    os._exit(0)\nprint(os.waitpid(pid, 0)[1])\n",
+            r"\n  child process \d+ ended with signal 11; recorded: exit 0\n  child 0/1: stack of the crash, thread 0:\n",
+            r"\n  child 0/1:   <string>:4 in <module>\n",
+            r"\n  child 0/1:   \S*( \()?libc\.so\.6\+0x")
+
+    def test_a_rank_that_crashes_in_the_replay_alone(self):
+        self.crashes_in_the_replay_alone(
+            "{crash}\n",
+            r"rank 0: SIGSEGV at .*; the recorded run: exit 0; .*\n  stack of the crash, thread 0:\n",
+            r"\n    <string>:2 in <module>\n", r"\n    \S*( \()?libc\.so\.6\+0x")
+
 
 class Threads(harness.DejaTest):
     def openmp(self, runtime):

@@ -52,6 +52,17 @@ TEST_F(DivergenceLinesTest, StacksOfPythonHaveItsFramesAndTheirSource) {
   EXPECT_EQ(native[2].rfind("  libc.so.6+0x", 0), 0u) << native[2];
 }
 
+TEST_F(DivergenceLinesTest, ACrashHasAllFramesAndPythonsFirst) {
+  const std::string script = Script("train.py", "loss.backward()\n");
+  CrashLine crash;
+  crash.thread = "0.1";
+  crash.frames = {Frame("/gone/libdeja_replay.so", 0x10), Frame("/gone/a.so", 0x20),
+                  Frame("python:<module>:" + script, 1)};
+  EXPECT_EQ(CrashLines(crash, symbolizer_),
+            (Lines{"stack of the crash, thread 0.1:", "  train.py:1 in <module>: loss.backward()",
+                   "  libdeja_replay.so+0x10", "  a.so+0x20"}));
+}
+
 TEST_F(DivergenceLinesTest, NativeStacksAreWhole) {
   const Stack recorded = {Frame("/gone/a.so", 0x10)};
   const Stack live = {Frame("/gone/a.so", 0x20), Frame("/gone/libdeja_replay.so", 1)};
