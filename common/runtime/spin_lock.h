@@ -2,16 +2,23 @@
 //
 // Held briefly and never across a real call. No allocation, no dependence on pthread (which is
 // hooked). A thread knows whether it holds one (TryLock from a signal handler on the holder fails
-// instead of hanging). Reset() is for fork children only. Hold: locked for the time of a scope; not
-// for signal handlers.
+// instead of hanging). Hold: locked for the time of a scope; not for signal handlers.
+//
+// A process may fork while another of its threads holds a lock. That thread is not in the child, so
+// there the lock is free. What it guards is as that thread left it. So each guarded step leaves
+// what a child can use, or the child makes it again.
 #ifndef DEJA_COMMON_RUNTIME_SPIN_LOCK_H_
 #define DEJA_COMMON_RUNTIME_SPIN_LOCK_H_
 
 #include <sched.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace deja {
+
+// How often this process and its parents have forked, from 1 on. Locks of earlier numbers are free.
+inline constinit std::atomic<uint32_t> g_forks{1};
 
 class SpinLock {
  public:
@@ -21,7 +28,12 @@ class SpinLock {
       if (spins >= 64) sched_yield();
     }
   }
-  bool TryLock() { return !locked_.exchange(true, std::memory_order_acquire); }
+  bool TryLock() {
+    const uint32_t own = g_forks.load(std::memory_order_relaxed);
+    uint32_t seen = taken_in_.load(std::memory_order_relaxed);
+    return seen != own && taken_in_.compare_exchange_strong(seen, own, std::memory_order_acquire,
+                                                            std::memory_order_relaxed);
+  }
   // For signal handlers: gives up after about a millisecond, since this thread may be the holder.
   bool LockBriefly() {
     for (int spins = 0; spins < 2000; ++spins) {
@@ -30,11 +42,10 @@ class SpinLock {
     }
     return false;
   }
-  void Unlock() { locked_.store(false, std::memory_order_release); }
-  void Reset() { locked_.store(false, std::memory_order_relaxed); }
+  void Unlock() { taken_in_.store(0, std::memory_order_release); }
 
  private:
-  std::atomic<bool> locked_{false};
+  std::atomic<uint32_t> taken_in_{0};  // g_forks of the process that has it; 0: it is free
 };
 
 class Hold {

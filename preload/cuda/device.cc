@@ -96,7 +96,6 @@ void LookForDevice() {
 }
 
 void ForgetDeviceInChild() {
-  g_making.Reset();
   g_device.store(&g_host, std::memory_order_release);
 }
 

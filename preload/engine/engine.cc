@@ -13,6 +13,7 @@
 #include "common/env_vars.h"
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/own_mapping.h"
+#include "common/runtime/spin_lock.h"
 #include "preload/calls/life_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/process/guard.h"
@@ -30,6 +31,8 @@ constinit Engine g_engine{};
 constinit std::atomic<bool> g_switched_off{false};
 // The process that `g_engine` is for.
 constinit std::atomic<long> g_pid{0};
+// g_forks, when that process was entered.
+constinit std::atomic<uint32_t> g_forks_seen{0};
 
 // 1 in the process that made the engine, 0 in a child: the kernel wipes the page. A handler of
 // pthread_atfork would not notice every fork, _Fork and clone. One load on the hot path.
@@ -49,6 +52,7 @@ void MarkProcess(uint32_t mark) {
 }
 
 void EnterProcess() {
+  g_forks_seen.store(g_forks.load(std::memory_order_relaxed), std::memory_order_relaxed);
   g_pid.store(syscall(SYS_getpid), std::memory_order_relaxed);
   MarkProcess(1);
 }
@@ -110,6 +114,9 @@ Engine* Make() {
 void EnterChild() {
   ErrnoKeeper keep;
   Guard guard;
+  // _Fork and clone call no handler that counts.
+  if (g_forks.load(std::memory_order_relaxed) == g_forks_seen.load(std::memory_order_relaxed))
+    g_forks.fetch_add(1, std::memory_order_relaxed);
   EnterProcess();
   g_engine.life->OnForkChild();
 }

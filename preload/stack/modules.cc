@@ -199,7 +199,6 @@ uint32_t ModuleVersion() {
 }
 
 void ResetModulesInChild() {
-  g_lock.Reset();
   uint32_t count = ModuleCount();
   for (uint32_t i = 0; i < count; ++i)
     g_modules[i].reported.store(false, std::memory_order_relaxed);

@@ -256,7 +256,6 @@ void TellPythonModules(void (*tell)(uint32_t number, std::string_view path, void
 }
 
 void ResetPythonStacksInChild() {
-  g_python_lock.Reset();
   g_told.store(0, std::memory_order_relaxed);
 }
 

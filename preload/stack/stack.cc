@@ -149,7 +149,6 @@ void ReportModules(StackSink& sink) {
 }
 
 void ResetStacksInChild() {
-  g_stacks_lock.Reset();
   ForgetStacks();
   for (KnownStack& slot : g_stacks) slot.id.store(0, std::memory_order_relaxed);
   g_stack_count.store(0, std::memory_order_relaxed);

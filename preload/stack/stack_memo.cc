@@ -267,7 +267,6 @@ void EndThreadStacks() {
 }
 
 void ForgetStacks() {
-  g_memo_lock.Reset();
   g_epoch.fetch_add(1, std::memory_order_relaxed);
 }
 

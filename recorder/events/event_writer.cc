@@ -248,7 +248,6 @@ void EventWriter::MoveTo(format::EventSink& sink, StagedThread& staged) {
 }
 
 void EventWriter::InheritStaged() {
-  staging_lock_.Reset();
   relief_ = nullptr;
 }
 

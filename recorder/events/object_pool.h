@@ -41,7 +41,6 @@ class ObjectPool {
   void ForEach(Function function) {
     for (size_t i = 0; i < used_; ++i) function(chunks_[i / kPerChunk][i % kPerChunk]);
   }
-  void ResetInChild() { lock_.Reset(); }
 
  private:
   static constexpr size_t kPerChunk = 64;

@@ -144,10 +144,6 @@ void Finish(Recording& rec, Mapping mapping, bool in_signal) {
 
 }  // namespace
 
-void ResetMappingsInChild() {
-  g_lock.Reset();
-}
-
 void NoteMapping(KnownFile& file, void* memory, size_t size, int64_t offset) {
   const auto begin = reinterpret_cast<uintptr_t>(memory);
   Hold hold(g_lock);

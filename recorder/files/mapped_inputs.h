@@ -22,9 +22,6 @@ void NoteMapping(KnownFile& file, void* memory, size_t size, int64_t offset);
 void FinishMappings(Recording& rec, void* memory, size_t size);
 // All of them, and they stay: the process ends.
 void FinishAllMappings(Recording& rec, bool in_signal);
-// In a child: the parent's threads may have been in the middle of something.
-void ResetMappingsInChild();
-
 }  // namespace deja::recorder
 
 #endif  // DEJA_RECORDER_FILES_MAPPED_INPUTS_H_

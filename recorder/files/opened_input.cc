@@ -8,7 +8,6 @@
 #include "recorder/core/recording.h"
 #include "recorder/files/file_state.h"
 #include "recorder/files/mapped_inputs.h"
-#include "recorder/files/opened_output.h"
 
 namespace deja::recorder {
 namespace {
@@ -32,10 +31,6 @@ void BeforeForkOfInputs() {
 
 void AfterForkOfInputsInChild() {
   g_generation.fetch_add(1, std::memory_order_relaxed);
-  g_pool.ResetInChild();
-  g_renew_lock.Reset();
-  ResetOutputsInChild();
-  ResetMappingsInChild();
 }
 
 Recording* OpenedInput::FindRecording() {
@@ -189,7 +184,6 @@ bool OpenedInput::RenewInChild() {
   if (rec == nullptr) return false;
   Hold hold(g_renew_lock);
   if (generation_ == InputGeneration()) return true;
-  lock_.Reset();
   runs_.Forget();
   if (const KnownFile* parents = file_.load(std::memory_order_relaxed)) {
     KnownFile* file = FilesOf(*rec).inputs.Know(*rec, parents->path, parents->info, false);
@@ -210,7 +204,10 @@ void OpenedInput::OnUnused(int) {
   const preload::Guard guard;
   const ErrnoKeeper keep;
   in_use_.store(false, std::memory_order_release);
-  if (Recording* rec = FindRecording()) Finish(*rec);
+  // The kernel copies descriptors before memory: another thread of the parent may have opened this
+  // one in between. The child's recording, which is being made, may close its number.
+  if (generation_ == InputGeneration())
+    if (Recording* rec = FindRecording()) Finish(*rec);
   g_pool.GiveBack(*this);
 }
 

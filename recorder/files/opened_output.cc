@@ -62,8 +62,4 @@ void OpenedOutput::OnUnused(int fd) {
   g_outputs.GiveBack(*this);
 }
 
-void ResetOutputsInChild() {
-  g_outputs.ResetInChild();
-}
-
 }  // namespace deja::recorder

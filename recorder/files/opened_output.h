@@ -35,8 +35,6 @@ class OpenedOutput final : public preload::FdObject {
   OpenedOutput* next_free_ = nullptr;
 };
 
-void ResetOutputsInChild();
-
 }  // namespace deja::recorder
 
 #endif  // DEJA_RECORDER_FILES_OPENED_OUTPUT_H_

@@ -48,7 +48,7 @@ class ServedPool {
   // The forking thread holds the lock: the child gets pools that are whole.
   static void WatchForks() {
     static const int watching =
-        pthread_atfork([] { g_lock.Lock(); }, [] { g_lock.Unlock(); }, [] { g_lock.Reset(); });
+        pthread_atfork([] { g_lock.Lock(); }, [] { g_lock.Unlock(); }, [] { g_lock.Unlock(); });
     (void)watching;
   }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "common/runtime/errno_keeper.h"
+#include "common/runtime/spin_lock.h"
 #include "preload/calls/process_calls.h"
 #include "preload/engine/child_signal.h"
 #include "preload/hooks/export.h"
@@ -81,6 +82,7 @@ pid_t Skip() {
 }
 
 void EnterChild() {
+  g_forks.fetch_add(1, std::memory_order_relaxed);
   ThreadRecord& self = Self();
   if (self.making != 0)
     EnterForkChild(self.making, self.making_pid);

@@ -1,6 +1,7 @@
 """Processes that a rank makes: each has a recording of its own, and does in a replay what it did."""
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -213,6 +214,16 @@ class Children(harness.DejaTest):
         again = self.replay(0)
         self.assertEqual(again.code, harness.EXIT_DIVERGED, str(again))
         self.assertRegex(again.stdout, r"child process \d+ ended with exit 5; recorded: exit 0")
+
+    def test_forks_amid_the_work_of_another_thread(self):
+        """A lock of Deja's that the other thread has at the fork is free in the child."""
+        (self.dir / "data").write_text("0123456789")
+        for work in ("pipes", "polls", "handlers", "files"):
+            with self.subTest(work=work):
+                argv = [harness.app("fork_amid"), work, "100"]
+                plain = subprocess.run(argv, cwd=self.dir, capture_output=True, text=True, check=True)
+                run = self.checked(self.record_single(*argv, trace=f"{work}.deja", cwd=self.dir))
+                self.assertEqual((plain.stdout, run.stdout), ("0 of 100 stuck\n",) * 2)
 
     def crashes_in_the_replay_alone(self, script, *lines):
         """Where it crashed is said: a crash that comes in one of many replays does not come again in gdb."""
