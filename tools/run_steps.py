@@ -90,7 +90,7 @@ class Run:
         self.unstable = []
         self.began = time.monotonic()
         self.current = None   # (step, log)
-        self.beside = {}      # step -> (process, when it began): what runs beside the others
+        self.beside = {}      # step -> the thread that waits for it: what runs beside the others
         self.ended = threading.Event()
 
     # ---- running
@@ -103,11 +103,13 @@ class Run:
 
     def begin(self, step, argv):
         """Starts a command that waits more than it computes, beside the steps that follow."""
-        self.beside[step] = started(log_of(step), argv)
+        command = started(log_of(step), argv)
+        self.beside[step] = threading.Thread(target=lambda: self.took.append((step, ended(*command))), daemon=True)
+        self.beside[step].start()
 
     def join(self, step):
         self.current = (step, log_of(step))
-        self.took.append((step, ended(*self.beside.pop(step))))
+        self.beside.pop(step).join()
 
     def fail(self, step, *texts):
         """Said at once: a run that is stopped has no summary."""
@@ -304,7 +306,7 @@ def tests(preset, *groups, env=None):
 def newest_torch(env):
     """The step that begins its installation, and those that wait for it. A failure shows in the tests, which install it
     once more."""
-    step = "newest torch: installation"
+    step = "installation of the newest torch"
     argv = [first_tool("/usr/bin/python3", sys.executable), "tests/e2e/newest_torch_test.py", "--install"]
     return ((f"{step} begins", lambda run: run.begin(step, argv)),
             [(step, lambda run: run.join(step)), *tests("dev", "newest-torch", env=env)])

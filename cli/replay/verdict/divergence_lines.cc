@@ -37,6 +37,7 @@ std::vector<std::string> StackLines(const std::vector<FramePart>& stack, Symboli
   if (only_python) std::erase_if(frames, [](const SourceFrame& frame) { return !frame.python; });
   frames.resize(std::min(frames.size(), kMaxStackFrames));
   std::vector<std::string> lines;
+  lines.reserve(frames.size());
   for (const SourceFrame& frame : frames) lines.push_back(WithSource(frame));
   return lines;
 }
