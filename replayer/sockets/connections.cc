@@ -21,6 +21,7 @@
 #include "replayer/core/ending.h"
 #include "replayer/meet/stillness.h"
 #include "replayer/process/busy_threads.h"
+#include "replayer/process/held_at_forks.h"
 #include "replayer/process/own_thread.h"
 #include "replayer/sockets/family_sockets.h"
 #include "replayer/sockets/heir_names.h"
@@ -78,6 +79,7 @@ ServedConnections::ServedConnections(Session& session, MayConnect may_connect, v
                     }),
       by_connection_(session.plan().connections().size()),
       is_taken_(session.plan().connections().size()) {
+  HoldAtForks(mutex_);
   if (session.progress().SetTransfersLeft(script_.left())) OnAllEventsMade(session);
 }
 

@@ -83,7 +83,7 @@ int Listen(int type, const SocketAddress& address) {
 
 // A blocking accept would keep the number of a descriptor while it waits, one that the program gets
 // in the recording.
-void Accept(int listener, const std::function<void(int, int)>& take) {
+void Accept(int listener, std::mutex& mutex, const std::function<void(int, int)>& take) {
   preload::Guard guard;
   fcntl(listener, F_SETFL, O_NONBLOCK);
   for (;;) {
@@ -91,6 +91,7 @@ void Accept(int listener, const std::function<void(int, int)>& take) {
     if (poll(&asked, 1, -1) < 0 && errno != EINTR) break;
     sockaddr_un name{};
     socklen_t size = sizeof name;
+    const std::lock_guard<std::mutex> lock(mutex);
     const int fd = real::Accept(listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
     if (fd >= 0) {
       const int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstInner);
@@ -234,11 +235,11 @@ int ConnectUntaken(int fd, int type, const std::string& scratch) {
   return -1;
 }
 
-int StartFamilyListener(int type, const SocketAddress& address,
+int StartFamilyListener(int type, const SocketAddress& address, std::mutex& mutex,
                         std::function<void(int, int)> take) {
   const int listener = Listen(type, address);
   if (listener < 0) return -1;
-  StartOwnThread([listener, take = std::move(take)] { Accept(listener, take); });
+  StartOwnThread([listener, &mutex, take = std::move(take)] { Accept(listener, mutex, take); });
   return listener;
 }
 

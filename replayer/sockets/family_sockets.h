@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -46,9 +47,10 @@ int ConnectUntaken(int fd, int type, const std::string& scratch);
 
 // Listens at `address` by a thread that calls `take` for each connection that comes in, until the
 // listener is ended. `take` gets the connection's descriptor, and the recorded number of the
-// process at its other end (0: not known). Returns a descriptor for EndFamilyListener; -1: it
-// cannot be done.
-int StartFamilyListener(int type, const preload::SocketAddress& address,
+// process at its other end (0: not known). The thread holds `mutex` while it accepts and `take`
+// runs. A thread that forks is to hold it, too, so that a child inherits no descriptor that has not
+// been taken. Returns a descriptor for EndFamilyListener; -1: it cannot be done.
+int StartFamilyListener(int type, const preload::SocketAddress& address, std::mutex& mutex,
                         std::function<void(int, int)> take);
 void EndFamilyListener(int listener);
 

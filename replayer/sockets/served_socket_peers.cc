@@ -147,8 +147,7 @@ void ServedSocket::ListenForFamily() {
                  layer_.IsAcceptedInRank(layer_.script_.Info(bound_).local);
   if (for_another_) return;
   const SocketAddress meeting = FamilyAddress(layer_.session_.options().scratch, local_);
-  family_listener_ = StartFamilyListener(type_, meeting, [this](int fd, int pid) {
-    std::lock_guard<std::mutex> lock(layer_.mutex_);
+  family_listener_ = StartFamilyListener(type_, meeting, layer_.mutex_, [this](int fd, int pid) {
     if (!listening_) {
       close(fd);
       return;
