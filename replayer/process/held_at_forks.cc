@@ -16,8 +16,8 @@ std::atomic<std::mutex*> g_mutex{nullptr};
 constinit thread_local std::mutex* t_held __attribute__((tls_model("initial-exec"))) = nullptr;
 
 void Hold() {
-  constexpr int kSteps = 1000;
-  constexpr timespec kStep{0, 1'000'000};
+  constexpr int kSteps = 20'000;
+  constexpr timespec kStep{0, 50'000};
   const preload::Guard guard;
   std::mutex* const mutex = g_mutex.load();
   // A handler of a signal may fork while this very thread has it.
