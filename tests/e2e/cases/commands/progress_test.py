@@ -27,12 +27,15 @@ class OnTerminal:
             os.execve(str(harness.DEJA), [str(harness.DEJA), *map(str, words)],
                       {**case.environment(None), "TERM": "xterm", "PAGER": "cat", **env})
         self.seen = ""
+        turns = 0
         while not self.read():
             if not slowly:
                 select.select([self.fd], [], [], 1)
                 continue
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(0.1)
+            turns += 1
+            # Now and then for longer than it takes until progress begins: a quick command has few turns.
+            time.sleep(1.1 if turns & (turns - 1) == 0 else 0.1)
             os.kill(pid, signal.SIGCONT)
             time.sleep(0.001)
         self.code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
