@@ -22,6 +22,7 @@ void NoteMapping(KnownFile& file, void* memory, size_t size, int64_t offset);
 void FinishMappings(Recording& rec, void* memory, size_t size);
 // All of them, and they stay: the process ends.
 void FinishAllMappings(Recording& rec, bool in_signal);
+
 }  // namespace deja::recorder
 
 #endif  // DEJA_RECORDER_FILES_MAPPED_INPUTS_H_
