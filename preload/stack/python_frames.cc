@@ -85,13 +85,17 @@ uint64_t LineOf(const PythonLayout& layout, const void* frame, const void* code)
 
 }  // namespace
 
-void ReadPythonFrames(const PythonLayout& layout, const void* state, PythonFrames& frames) {
-  char function[kMostText];
-  char file[kMostText];
+void ReadPythonFrames(const PythonLayout& layout, const void* state, OwnFrames own,
+                      PythonFrames& frames) {
+  const bool hides = own == OwnFrames::kHidden && layout.own_folder != nullptr;
+  const std::string_view hidden = hides ? layout.own_folder : "";
+  char function_text[kMostText];
+  char file_text[kMostText];
   ForEachFrame(layout, state, [&](const void* frame, const void* code) {
+    const std::string_view file = Text(layout, At<const void*>(code, layout.file), file_text);
+    if (hides && file.substr(0, hidden.size()) == hidden) return true;
     const uint32_t module =
-        PythonModule(Text(layout, At<const void*>(code, layout.function), function),
-                     Text(layout, At<const void*>(code, layout.file), file));
+        PythonModule(Text(layout, At<const void*>(code, layout.function), function_text), file);
     return module == 0 || frames.push_back({module, LineOf(layout, frame, code)});
   });
 }

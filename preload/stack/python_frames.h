@@ -14,8 +14,12 @@
 
 namespace deja::preload {
 
-// Frames from the innermost one outwards; at most as many as there is room for.
-void ReadPythonFrames(const PythonLayout& layout, const void* state, PythonFrames& frames);
+enum class OwnFrames { kShown, kHidden };
+
+// Frames from the innermost one outwards; at most as many as there is room for. own: those of
+// Deja's own code.
+void ReadPythonFrames(const PythonLayout& layout, const void* state, OwnFrames own,
+                      PythonFrames& frames);
 
 // A key that tells a stack from others, in less time than reading it. False: no frame of Python's.
 // A key names code objects by address. A freed one could lend its key to another at the same

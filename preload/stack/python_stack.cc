@@ -217,7 +217,7 @@ uint32_t FindPythonStack() {
   g_python_lock.Unlock();
   if (number != 0) return number;
   PythonFrames frames;
-  ReadPythonFrames(g_layout, state, frames);
+  ReadPythonFrames(g_layout, state, OwnFrames::kHidden, frames);
   const uint32_t fresh = InternPythonStack({frames.begin(), frames.size()});
   if (fresh != 0) RememberRead(key, fresh);
   return fresh;
@@ -241,7 +241,7 @@ void PythonFramesInSignal(PythonFrames& frames) {
       by_layout ? g_layout.state : g_state.load(std::memory_order_acquire);
   void* state = this_thread == nullptr ? nullptr : this_thread();
   if (state == nullptr) return;
-  if (by_layout) return ReadPythonFrames(g_layout, state, frames);
+  if (by_layout) return ReadPythonFrames(g_layout, state, OwnFrames::kShown, frames);
   FramesOfDump(g_dump.load(std::memory_order_relaxed), state, frames);
 }
 

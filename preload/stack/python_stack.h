@@ -41,8 +41,8 @@ uint32_t InternPythonStack(std::span<const format::StackFrame> frames);
 // the one before.
 uint32_t EnterPythonStack(uint32_t stack);
 // The number of the calling thread's place, as it has said itself. Otherwise, where the
-// interpreter's layout is known, of what the interpreter does on this thread; 0: not known. Not in
-// signal handlers.
+// interpreter's layout is known, of what the interpreter does on this thread, without the frames of
+// Deja's own code; 0: not known. Not in signal handlers.
 uint32_t FindPythonStack();
 std::span<const format::StackFrame> PythonStack(uint32_t number);
 
@@ -62,8 +62,9 @@ struct PythonLayout {
   // The line of an instruction, or, where that is null, the line that a frame is at.
   int (*line_of_code)(const void* code, int instruction) = nullptr;
   int (*line_of_frame)(const void* frame) = nullptr;
-  int (*is_alive)() = nullptr;  // Py_IsInitialized
-  void* (*state)() = nullptr;   // PyGILState_GetThisThreadState
+  int (*is_alive)() = nullptr;       // Py_IsInitialized
+  void* (*state)() = nullptr;        // PyGILState_GetThisThreadState
+  const char* own_folder = nullptr;  // of Deja's own code, with the separator; null: none
 };
 
 // How the interpreter says where a thread is: PyGILState_GetThisThreadState with its

@@ -59,18 +59,38 @@ class PythonLayout(ctypes.Structure):
         ("line_of_frame", ctypes.c_void_p),
         ("is_alive", ctypes.c_void_p),
         ("state", ctypes.c_void_p),
+        ("own_folder", ctypes.c_char_p),
     ]
+
+
+_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_is_walked = False
+_kept = []  # a layout, whose text the library reads
+
+
+def are_walked():
+    """Whether Deja's library finds the frames of a thread by itself."""
+    return _is_walked
+
+
+def is_own(code):
+    """Whether it is code of Deja's."""
+    return code.co_filename.startswith(_OWN_FOLDER)
 
 
 def tell(by_dump, by_layout):
     """by_dump, by_layout: what the library has for the two ways; None: it has none."""
+    global _is_walked
     state = getattr(ctypes.pythonapi, "PyGILState_GetThisThreadState", None)
     dump = getattr(ctypes.pythonapi, "_Py_DumpTraceback", None)
     if by_dump is None or state is None:
         return
     layout = _layout(state)
     if layout is not None and _Tried(layout).is_right():
+        layout.own_folder = os.fsencode(_OWN_FOLDER)  # ctypes keeps it with the structure
+        _kept.append(layout)
         by_layout(ctypes.byref(layout))
+        _is_walked = True
     elif dump is not None:
         by_dump(ctypes.cast(dump, ctypes.c_void_p), ctypes.cast(state, ctypes.c_void_p))
 

@@ -3,12 +3,11 @@
 The same path has the same number, so that what it costs is a walk over the frames.
 """
 
-import os
 import sys
 
 from deja import engine
+from deja.interpreter import frames
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_FRAMES = 40  # preload/stack/python_stack.h
 _MAX_KEY = 2 * (_MAX_FRAMES + 4)  # some frames are Deja's
 _MAX_STACKS = 8192
@@ -18,7 +17,9 @@ _functions = {}  # by code object's id: (its number, the object)
 
 
 def here(depth):
-    """The number of the stack from the caller's `depth`-th caller outwards."""
+    """The number of the stack from the caller's `depth`-th caller outwards. 0: the library finds it by itself."""
+    if frames.are_walked():
+        return 0
     frame = first = sys._getframe(depth + 1)
     key = []
     while frame is not None and len(key) < _MAX_KEY:
@@ -43,10 +44,10 @@ def _frames_from(frame):
     return found
 
 
-def _number_of(frames):
+def _number_of(found):
     functions, lines = [], []
-    for frame in frames:
-        if not frame.f_code.co_filename.startswith(_HERE):
+    for frame in found:
+        if not frames.is_own(frame.f_code):
             functions.append(_function(frame.f_code))
             lines.append(frame.f_lineno or 0)
     return engine.python_stack(functions[:_MAX_FRAMES], lines[:_MAX_FRAMES])
