@@ -1,7 +1,6 @@
-"""The library that records or replays this process, by ctypes. preload/hooks/python/c10d_api.h says what the calls
-mean."""
+"""The library that records or replays this process, by ctypes, and by functions that it makes where a call by ctypes
+costs too much. The headers of preload/hooks/python/ say what the calls mean."""
 
-import array
 import ctypes
 import struct
 import sys
@@ -10,51 +9,6 @@ from deja.interpreter import frames
 
 OFF, RECORDING, REPLAYING = 0, 1, 2
 UNKNOWN, DONE, FAILED, RAISED = 0, 1, 2, 3
-
-
-class Piece(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64)]
-
-
-class GroupCall(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("dtype", ctypes.c_int32),
-        ("function", ctypes.c_char_p),
-        ("group", ctypes.c_uint64),
-        ("inputs", ctypes.POINTER(Piece)),
-        ("input_count", ctypes.c_uint64),
-        ("outputs", ctypes.POINTER(Piece)),
-        ("output_count", ctypes.c_uint64),
-        ("op", ctypes.c_int32),
-        ("peer", ctypes.c_int32),
-        ("tag", ctypes.c_int32),
-        ("nranks", ctypes.c_int32),
-        ("name", ctypes.c_char_p),
-        ("identity", ctypes.c_uint64),
-        ("operation", ctypes.c_uint64),
-        ("state", ctypes.c_int32),
-        ("src", ctypes.c_int32),
-        ("error", ctypes.c_void_p),
-        ("error_size", ctypes.c_uint64),
-        ("python_stack", ctypes.c_uint32),
-        ("unused", ctypes.c_uint32),
-    ]
-
-
-class GroupDone(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("dtype", ctypes.c_int32),
-        ("group", ctypes.c_uint64),
-        ("operation", ctypes.c_uint64),
-        ("outputs", ctypes.POINTER(Piece)),
-        ("output_count", ctypes.c_uint64),
-        ("src", ctypes.c_int32),
-        ("unused", ctypes.c_int32),
-        ("error", ctypes.c_char_p),
-        ("error_size", ctypes.c_uint64),
-    ]
 
 
 class StoreCall(ctypes.Structure):
@@ -106,9 +60,6 @@ def _entry(name, *arguments, result=None, library=_library):
     return function
 
 
-# Called for every operation: addresses go as numbers, what is over at once keeps Python's lock.
-_group_call = _entry("deja_impl_group_call", ctypes.c_void_p, _REAL, ctypes.c_void_p, result=ctypes.c_int)
-_group_done = _entry("deja_impl_group_done", ctypes.c_void_p)
 _step = _entry("deja_impl_step", ctypes.c_uint64, result=ctypes.c_uint64)
 _register_tensor = _entry(
     "deja_impl_register_tensor",
@@ -117,8 +68,9 @@ _register_tensor = _entry(
 _register_callbacks = _entry(
     "deja_impl_register_callbacks", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
+# What is over at once keeps Python's lock.
 _quick = ctypes.PyDLL(None)
-_state = _entry("deja_impl_state", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, library=_quick)
+_builtins = _entry("deja_impl_python_builtins", *(ctypes.py_object,) * 2, result=ctypes.c_int, library=_quick)
 _set_library = _entry("deja_impl_library", ctypes.c_int, library=_quick)
 _in_real_call = _entry("deja_impl_in_real_call", result=ctypes.c_int, library=_quick)
 _update = _entry("deja_impl_update", ctypes.c_void_p, library=_quick)
@@ -150,7 +102,7 @@ _python_stack = _entry(
 def mode():
     """What happens in this process: OFF, RECORDING or REPLAYING."""
     ask = getattr(_library, "deja_impl_mode", None)
-    return OFF if ask is None else ask()
+    return OFF if ask is None or group_call is None else ask()
 
 
 def variable(name):
@@ -234,15 +186,6 @@ class library:
         _set_library(0)
 
 
-def as_library(call, arguments=()):
-    """What call(*arguments) returns, made as with library(): in less time."""
-    _set_library(1)
-    try:
-        return call(*arguments)
-    finally:
-        _set_library(0)
-
-
 def step(number):
     """Step `number` of the training loop begins. Returns the step to go on with."""
     return _step(number)
@@ -265,11 +208,6 @@ def register_callbacks(name, save, load):
 
 def unregister(name):
     _library.deja_impl_unregister(name.encode())
-
-
-def state(name, address, size):
-    """A snapshot of opaque state. name: bytes."""
-    _state(name, address, size)
 
 
 def update(*values):
@@ -336,28 +274,13 @@ def _structure(kind, **fields):
     return made
 
 
-class Pieces:
-    """What `inputs` and `outputs` of an operation are: an array of Piece."""
-
-    __slots__ = ("_words", "address", "count")
-
-    def __init__(self, words):
-        """words: the address of each tensor and how many bytes it has."""
-        self._words = array.array("Q", words)
-        self.address, self.count = self._words.buffer_info()[0], len(words) // 2
-
-    def runs(self):
-        """(address, bytes) of each."""
-        return list(zip(self._words[::2], self._words[1::2]))
-
-
-NO_PIECES = Pieces(())
-
-
 class Outcome:
-    """What came of a call: its number, and, where it was served, how the recorded one ended."""
+    """How an operation of the recording ended, as it is served."""
 
-    __slots__ = ("served", "value", "operation", "group", "state", "src", "error")
+    __slots__ = ("group", "operation", "state", "src", "error")
+
+    def __init__(self, group, operation, state, src, error):
+        self.group, self.operation, self.state, self.src, self.error = group, operation, state, src, error
 
 
 def _packer(kind):
@@ -368,24 +291,9 @@ def _packer(kind):
     return packer
 
 
-_CALL, _DONE = _packer(GroupCall), _packer(GroupDone)
-_CALL_SIZE, _DONE_SIZE = _CALL.size, _DONE.size
-_HANDED_OUT, _HANDED_OUT_AT = struct.Struct("@QiiQQ"), GroupCall.operation.offset  # operation to error_size
-_GROUP, _GROUP_AT = struct.Struct("@Q"), GroupCall.group.offset
 _UPDATE = _packer(OptimizerUpdate)
 _update_buffer = ctypes.create_string_buffer(_UPDATE.size)
 _update_at = ctypes.addressof(_update_buffer)
-_free_buffers = []  # of structures that no call uses
-_under_way = {}  # by the address of its structure: [real, value, raised, text of that]
-
-
-def _buffer():
-    """Memory for one structure, and its address."""
-    try:
-        return _free_buffers.pop()
-    except IndexError:
-        buffer = ctypes.create_string_buffer(max(_CALL_SIZE, _DONE_SIZE))
-        return buffer, ctypes.addressof(buffer)
 
 
 def address_of(text):
@@ -393,86 +301,22 @@ def address_of(text):
     return ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p).value or 0
 
 
-_addresses = {}  # of names that live as long as the process
+def new_group(real, rank, size, name, identity, dtype, stack):
+    """Hands the making of a group over. Returns what real() made, None in a replay, and the group's number."""
+    value, group, _, answer = group_call(
+        "c10d_new_group", real, (), {}, b"", b"", 0, dtype, 0, rank, 0, stack, size, name, identity
+    )
+    if answer is not None:
+        served(group, 0, answer)
+    return value, group
 
 
-def _address_of_name(name):
-    known = _addresses.get(name)
-    if known is None:
-        text = name.encode()
-        known = _addresses[name] = (address_of(text), text)
-    return known[0]
-
-
-@_REAL
-def _make_real_call(address):
-    call = _under_way[address]
-    try:
-        call[1] = call[0]()
-    except BaseException as error:  # comes out again in group_call
-        call[2] = error
-        text = call[3] = describe(error)
-        made = GroupCall.from_address(address)
-        made.error, made.error_size = address_of(text), len(text)
-
-
-def group_call(
-    function,
-    real,
-    inputs=NO_PIECES,
-    outputs=NO_PIECES,
-    group=0,
-    dtype=255,
-    op=0,
-    peer=0,
-    tag=0,
-    nranks=0,
-    name=None,
-    identity=0,
-    python_stack=0,
-):
-    """Hands an operation over. real() makes it; what that raises is raised here."""
-    # C++ calls this from a training loop with its caches full of tensors. The amount of Python's code and data counts,
-    # hence the long lines.
-    held = _buffer()
-    buffer, address = held
-    where, text = _address_of_name(function), _address_of_name(name) if name else 0
-    ins, in_count, outs, out_count = inputs.address, inputs.count, outputs.address, outputs.count
-    # fmt: off
-    _CALL.pack_into(buffer, 0, _CALL_SIZE, dtype, where, group, ins, in_count, outs, out_count, op, peer, tag, nranks,
-                    text, identity, 0, 0, -1, 0, 0, python_stack, 0)
-    # fmt: on
-    _under_way[address] = call = [real, None, None, None]
-    served = _group_call(address, _make_real_call, address) != 0
-    del _under_way[address]
-    if call[2] is not None:
-        _free_buffers.append(held)
-        raise call[2]
-    outcome = Outcome()
-    outcome.served, outcome.value, outcome.error = served, call[1], None
-    outcome.operation, outcome.state, outcome.src, error, size = _HANDED_OUT.unpack_from(buffer, _HANDED_OUT_AT)
-    outcome.group = group or _GROUP.unpack_from(buffer, _GROUP_AT)[0]
-    _free_buffers.append(held)
-    if served:
-        if error:
-            outcome.error = ctypes.string_at(error, size)
-        if outcome.state == RAISED:
-            raise recorded_error(outcome.error)
+def served(group, operation, answer):
+    """The Outcome of an operation that was served. Raises what the recorded call raised."""
+    outcome = Outcome(group, operation, *answer)
+    if outcome.state == RAISED:
+        raise recorded_error(outcome.error)
     return outcome
-
-
-def group_done(group, operation, dtype=255, outputs=NO_PIECES, src=-1, error=None):
-    """Says how an operation ended. In a replay: waits for one that never did in the recording, and does not return."""
-    held = _buffer()
-    text, size = None, 0
-    if error is not None:
-        text = describe(error)
-        size = len(text)
-    where = address_of(text) if text is not None else 0
-    outs, out_count = outputs.address, outputs.count
-    _DONE.pack_into(held[0], 0, _DONE_SIZE, dtype, group, operation, outs, out_count, src, 0, where, size)
-    _group_done(held[1])
-    _free_buffers.append(held)
 
 
 def store_call(function, key, real, of_rank=False):
@@ -523,3 +367,20 @@ def recorded_error(text):
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         kind = RuntimeError
     return kind(message)
+
+
+_found = {}
+if _builtins is not None and not _builtins(_found, describe):
+    print("deja: not recorded: what Python does; the interpreter exports no C API", file=sys.stderr)
+# preload/hooks/python/builtins.h says what these are. None: there is none of Deja's libraries here.
+group_call, group_done, plain, describe_tensors = map(
+    _found.get, ("group_call", "group_done", "plain", "describe_tensors")
+)
+state, twister, has_bytes = map(_found.get, ("state", "twister", "has_bytes"))
+
+
+def _make(call, arguments):
+    return call(*arguments)
+
+
+as_library = _found.get("as_library", _make)

@@ -15,7 +15,12 @@ from deja.interpreter import python_stack
 
 def begin_step(number):
     """A step of the training loop begins with the states as they are now. Returns the step to go on with."""
-    before = engine.python_at(python_stack.here(1))
+    here = python_stack.here(1)
+    if here == 0:  # the library finds it
+        number = engine.step(number)
+        compare()
+        return number
+    before = engine.python_at(here)
     try:
         number = engine.step(number)
         compare()
@@ -26,11 +31,11 @@ def begin_step(number):
 
 def compare():
     """Snapshots of the states, for a replay to compare."""
-    for module, states in _GENERATORS:
-        imported = sys.modules.get(module)
-        if imported is not None:
-            for name, data, size in states(imported):
-                engine.state(name, data, size)
+    modules = sys.modules
+    for name, tell in _GENERATORS:
+        module = modules.get(name)
+        if module is not None:
+            tell(module)
 
 
 def save():
@@ -87,26 +92,21 @@ class _PythonState:
         address = id(generator) + object.__basicsize__
         if sys.implementation.name == "cpython" and type(generator).__basicsize__ >= object.__basicsize__ + _TWISTER:
             words = array.array("I", generator.getstate()[1]).tobytes()
-            if self._words_at(address) == words:
+            if engine.has_bytes(address, words[-4:] + words[:-4]):
                 self._address = address
 
-    @staticmethod
-    def _words_at(address):
-        held = ctypes.string_at(address, _TWISTER)
-        return held[4:] + held[:4]
-
-    def __call__(self, random):
+    def tell(self, random):
         generator = getattr(random.getstate, "__self__", None)
         if generator is not self._generator:
             self._look_at(generator)
         if self._address is not None:
-            held, gauss = self._words_at(self._address), generator.gauss_next
-        else:
-            _version, words, gauss = random.getstate()
-            held = array.array("I", words).tobytes()
+            engine.twister(_PYTHON, self._address, generator.gauss_next)
+            return
+        _version, words, gauss = random.getstate()
+        held = array.array("I", words).tobytes()
         if gauss is not None:
             held += array.array("d", (gauss,)).tobytes()
-        yield b"rng/python", engine.address_of(held), len(held)
+        engine.state(_PYTHON, engine.address_of(held), len(held))
 
 
 class _NumpyState:
@@ -132,33 +132,32 @@ class _NumpyState:
         self._owner = getattr(random.get_state, "__self__", None)
         self._bits = getattr(self._owner, "_bit_generator", None)
         access = getattr(self._bits, "ctypes", None)
-        if access is not None and ctypes.string_at(access.state_address, _TWISTER) == held:
+        if access is not None and engine.has_bytes(access.state_address, held):
             self._address, self._seen = access.state_address, held
         return held
 
-    def __call__(self, random):
-        held = self._seen
-        if (
-            held is None
-            or self._bits is not self._owner._bit_generator
-            or ctypes.string_at(self._address, _TWISTER) != held
-        ):
+    def tell(self, random):
+        seen = self._seen
+        if seen is not None and self._bits is self._owner._bit_generator and engine.has_bytes(self._address, seen):
+            engine.state(_NUMPY, self._address, _TWISTER)
+        else:
             held = self._look_at(random)
-        yield b"rng/numpy", engine.address_of(held), len(held)
+            engine.state(_NUMPY, engine.address_of(held), len(held))
 
 
-def _of_torch(torch):
+def _tell_torch(torch):
     # A torch that is being imported has not all its parts.
     generator = getattr(torch, "default_generator", None)
     if generator is None:
         return
     state = generator.get_state()
-    yield b"rng/torch", state.data_ptr(), state.numel()
+    engine.state(_TORCH, state.data_ptr(), state.numel())
     cuda = sys.modules.get("torch.cuda")
     if cuda is not None and cuda.is_initialized():
         for number, generator in enumerate(cuda.default_generators):
             state = generator.get_state()
-            yield b"rng/torch.cuda.%d" % number, state.data_ptr(), state.numel()
+            engine.state(_TORCH + b".cuda.%d" % number, state.data_ptr(), state.numel())
 
 
-_GENERATORS = (("random", _PythonState()), ("numpy.random", _NumpyState()), ("torch", _of_torch))
+_PYTHON, _NUMPY, _TORCH = b"rng/python", b"rng/numpy", b"rng/torch"
+_GENERATORS = (("random", _PythonState().tell), ("numpy.random", _NumpyState().tell), ("torch", _tell_torch))

@@ -1,4 +1,9 @@
-"""Tensors as the recorder takes them: runs of bytes with the number of an element type."""
+"""Tensors as the recorder takes them: runs of bytes with the number of an element type.
+
+engine.plain() has them where they lie, if each is dense and in host memory. Dense has them in any case.
+"""
+
+import array
 
 import torch
 
@@ -6,7 +11,11 @@ from deja import engine
 from deja.torch_dtypes import SIZED_DTYPES
 
 BYTES = 255  # the type of tensors whose types differ, or have no number
+NO_TENSORS = -1
 _STRIDED = torch.strided
+
+if engine.describe_tensors is not None:
+    engine.describe_tensors(torch.Tensor, _STRIDED, SIZED_DTYPES)
 
 
 def _strided(tensor):
@@ -21,7 +30,7 @@ class Dense:
 
     def __init__(self, tensors, read):
         self._tensors, self._copies = tensors, ()
-        kind, words = None, []
+        kind, words = None, array.array("Q")
         for tensor in tensors:
             if not (tensor.is_cpu and tensor.layout is _STRIDED and tensor.is_contiguous()):
                 tensor = self._copied(tensor, read)
@@ -30,8 +39,14 @@ class Dense:
             known = SIZED_DTYPES.get(own)
             words.append(tensor.data_ptr())
             words.append(tensor.numel() * (tensor.element_size() if known is None else known[1]))
-        self.kind = kind  # of all the tensors; BYTES where they differ; None: there is none
-        self.pieces = engine.Pieces(words)
+        # The number of the type of all the tensors; BYTES: they differ, or it has none; NO_TENSORS: there is none.
+        self.dtype = NO_TENSORS if kind is None else SIZED_DTYPES.get(kind, (BYTES,))[0]
+        self.pieces = words.tobytes()  # as engine.group_call() takes them
+
+    def runs(self):
+        """(address, bytes) of each."""
+        words = array.array("Q", self.pieces)
+        return list(zip(words[::2], words[1::2]))
 
     def _copied(self, tensor, read):
         copy = _strided(tensor).cpu().contiguous() if read else torch.empty(tensor.shape, dtype=tensor.dtype)
@@ -54,9 +69,7 @@ class Dense:
 
 
 def dtype_of(read, written):
-    """The number of the element type of all these tensors."""
-    if read.kind is written.kind or written.kind is None:
-        kind = read.kind
-    else:
-        kind = written.kind if read.kind is None else BYTES
-    return SIZED_DTYPES.get(kind, (BYTES,))[0]
+    """The number of the element type of all these tensors, from those of what is read and of what is written."""
+    if read == written or written == NO_TENSORS:
+        return BYTES if read == NO_TENSORS else read
+    return written if read == NO_TENSORS else BYTES

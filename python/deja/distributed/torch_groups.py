@@ -37,9 +37,7 @@ class Recorded(Group):
             made = make()
             return made, as_group(made, backend, store, rank, size)
 
-        outcome = new_group(rank, size, name, make_both)
-        self._deja_real, self._deja_as_group = outcome.value
-        self._deja_group = outcome.group
+        (self._deja_real, self._deja_as_group), self._deja_group = new_group(rank, size, name, make_both)
         self._deja_watcher = torch_works.Watcher()
         torch_threads.settle_at_exit()
         self._deja_store, self._deja_timeout = store, timeout or _TIMEOUT
@@ -108,7 +106,7 @@ class Recorded(Group):
     def split_group(self, ranks, *args, **kwargs):
         split = functools.partial(self._deja_as_group.split_group, ranks, *args, **kwargs)
         if self._deja_rank not in ranks:
-            return engine.as_library(split)
+            return engine.as_library(split, ())
         place = self._deja_store, ranks.index(self._deja_rank), len(ranks)
         group = Recorded.__new__(type(self))
         Recorded.__init__(group, self._deja_backend, *place, self._deja_split_name(args, kwargs), split, self._deja_timeout)
@@ -145,7 +143,7 @@ class Served(Group):
 
     def __init__(self, backend, rank, size, name, timeout=None, store=None):
         super().__init__(rank, size, backend)
-        self._deja_group = new_group(rank, size, name, None).group
+        _, self._deja_group = new_group(rank, size, name, None)
         self._deja_store = store
         self._deja_set_values = {}  # of properties, by the program
         self.options = Options(timeout)
@@ -228,6 +226,7 @@ def as_group(made, backend, store, rank, size):
 
 
 def new_group(rank, size, name, make):
+    """What make() made, None in a replay, and the number of the group."""
     made = _new_group(rank, size, name, make)
     newer = torch_versions.newer(torch)
     if newer:
@@ -236,16 +235,7 @@ def new_group(rank, size, name, make):
 
 
 def _new_group(rank, size, name, make):
-    return engine.group_call(
-        "c10d_new_group",
-        make,
-        dtype=BYTES,
-        peer=rank,
-        nranks=size,
-        name=name,
-        identity=identity_of([size], name),
-        python_stack=python_stack.here(3),
-    )
+    return engine.new_group(make, rank, size, name, identity_of([size], name), BYTES, python_stack.here(3))
 
 
 def name_of(store):

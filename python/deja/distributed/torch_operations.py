@@ -1,15 +1,13 @@
 """What the process groups of a recording and of a replay share: their names, and which tensors each operation reads
 and writes."""
 
-import functools
-
 import torch
 from torch._C import _distributed_c10d as c10d
 
 from deja import engine
 from deja.interpreter import python_stack
 from deja.distributed import call_names, torch_flights, torch_passing, torch_works
-from deja.distributed.torch_dense import Dense, dtype_of
+from deja.distributed.torch_dense import BYTES, Dense, dtype_of
 
 on_allreduce = None  # called with the tensors of each, before it is made
 
@@ -153,10 +151,10 @@ class Group(c10d.ProcessGroup):
     # Operations. Python and C++ call them with an options object; Python also in shorter forms.
 
     def allreduce(self, tensors, *args, **kwargs):
-        flat = _flat(tensors)
         if on_allreduce is not None:
-            on_allreduce(flat)
-        return self._do("allreduce", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs)))
+            on_allreduce(_flat(tensors))
+        op = _reduction(args[0] if args else _first(args, kwargs))
+        return self._do("allreduce", tensors, tensors, (tensors, *args), kwargs, op=op)
 
     def allreduce_coalesced(self, tensors, *args, **kwargs):
         flat = _flat(tensors)
@@ -246,41 +244,47 @@ class Group(c10d.ProcessGroup):
     recvAnysource = recv_anysource  # what C++ calls
 
     def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
+        # C++ calls this from a training loop with its caches full of tensors. The amount of Python's code counts.
         self._deja_sequence += 1
         in_place = inputs is outputs
-        written = Dense(outputs, read=in_place)
-        read = written if in_place else Dense(inputs, read=True)
-        dtype = dtype_of(read, written)
+        copies = None
+        outputs, written, dtype = engine.plain(outputs)
+        if written is None:
+            copies = Dense(outputs, read=in_place)
+            written, dtype = copies.pieces, copies.dtype
+        if in_place:
+            inputs, read = outputs, written
+            dtype = dtype if dtype >= 0 else BYTES
+        else:
+            inputs, read, kind = engine.plain(inputs)
+            if read is None:
+                copied = Dense(inputs, read=True)  # up to the end of the call
+                read, kind = copied.pieces, copied.dtype
+            dtype = dtype_of(kind, dtype)
         if call_names.are_wanted:
             call_names.tell(inputs or outputs, 2)
         real = self._deja_methods.get(name) or self._deja_find_method(name)
-        outcome = engine.group_call(
-            _NAMES.get(name) or operation_name(name),
-            functools.partial(real.call, *args, **kwargs),
-            read.pieces,
-            written.pieces,
-            self._deja_group,
-            dtype,
-            op,
-            peer,
-            tag,
-            python_stack=python_stack.here(2),
+        function, stack = _NAMES.get(name) or operation_name(name), python_stack.here(2)
+        value, group, operation, answer = engine.group_call(
+            function, real.call, args, kwargs, read, written, self._deja_group, dtype, op, peer, tag, stack, 0, None, 0
         )
-        if outcome.served:
-            written.write_back()
+        if answer is not None:
+            outcome = engine.served(group, operation, answer)
+            if copies is not None:
+                copies.write_back()
             if is_blocking:
                 return torch_works.ServedWork(outcome, outputs).wait()
             return torch_works.served(name, outcome, outputs)
-        if outcome.operation == 0:  # not recorded: a plug-in makes it as part of an operation of its own
-            return outcome.value
+        if operation == 0:  # not recorded: a plug-in makes it as part of an operation of its own
+            return value
         flight = None
         # What code of Python's writes is a change as any other one.
         if torch_flights.are_wanted and not real.is_python:
             flight = torch_flights.watched(name, inputs, outputs)
-        ending = torch_works.Ending(outcome, dtype, written, flight)
+        ending = torch_works.Ending((group, operation, dtype), written, copies, flight)
         if is_blocking:
             return ending.succeeded()
-        return torch_works.recorded(name, self._deja_watcher, outcome.value, ending, outputs)
+        return torch_works.recorded(name, self._deja_watcher, value, ending, outputs)
 
 
 # Since torch 2.13 these names are for what had others before.

@@ -12,6 +12,7 @@ from torch._C import _distributed_c10d as c10d
 
 from deja import engine
 from deja.distributed import torch_flights
+from deja.distributed.torch_dense import BYTES
 from deja.interpreter import handlers
 
 _DISPATCHER = os.path.join(os.path.dirname(__file__), "torch_mixed_groups.py")
@@ -56,7 +57,7 @@ class _OwnLock:
         self._acquire, self._release = lock.acquire, lock.release
 
     def __enter__(self):
-        engine.as_library(self._acquire)
+        engine.as_library(self._acquire, ())
 
     def __exit__(self, *_):
         self._release()
@@ -66,43 +67,42 @@ class Ending:
     """Hands the end of one operation to the recorder, once, whichever thread learns of it first. Others wait until that
     is done."""
 
-    __slots__ = ("_outcome", "_dtype", "_tensors", "_flight", "_is_over")
+    __slots__ = ("_operation", "_written", "_copies", "_flight", "_is_over")
 
-    def __init__(self, outcome, dtype, tensors, flight=None):
-        """flight: what torch_flights.watched() said."""
-        self._outcome, self._dtype, self._tensors, self._flight = outcome, dtype, [tensors], flight
+    def __init__(self, operation, written, copies, flight):
+        """operation: its group, number and element type. written: the pieces that it writes. copies: the Dense that has
+        them, if any. flight: what torch_flights.watched() said."""
+        self._operation, self._written, self._copies, self._flight = operation, {0: written}, copies, flight
         self._is_over = False
 
-    def _take(self):
-        """The tensors, for the first caller. None for others, once it is over."""
-        try:
-            return self._tensors.pop()  # in one step, whatever other threads do
-        except IndexError:
-            while not self._is_over:
-                engine.as_library(time.sleep, (0.0001,))
-            return None
-
     def succeeded(self, src=-1):
-        tensors = self._take()
-        if tensors is None:
-            return
         try:
-            outcome, flight = self._outcome, self._flight
-            if flight is not None:
-                torch_flights.tell_if_changed(flight, outcome.operation)
+            written = self._written.pop(0, None)  # in one step, whatever other threads do
+            if written is None:
+                self._await_other()
+                return
+            if self._flight is not None:
+                torch_flights.tell_if_changed(self._flight, self._operation[1])
                 self._flight = None
-            tensors.read_back()
-            engine.group_done(outcome.group, outcome.operation, self._dtype, tensors.pieces, src)
-        finally:
-            self._is_over = True
+            if self._copies is not None:
+                self._copies.read_back()
+            engine.group_done(*self._operation, written, src, None)
+        finally:  # a handler of a signal may have raised an exception at any place
+            self._is_over = not self._written
 
     def failed(self, error):
-        if self._take() is None:
-            return
         try:
-            engine.group_done(self._outcome.group, self._outcome.operation, self._dtype, error=error)
+            if self._written.pop(0, None) is None:
+                self._await_other()
+            else:
+                engine.group_done(*self._operation, b"", -1, engine.describe(error))
         finally:
-            self._is_over = True
+            self._is_over = not self._written
+
+    def _await_other(self):
+        """Until the thread that was first is done."""
+        while not self._is_over:
+            engine.as_library(time.sleep, (0.0001,))
 
 
 class RecordedWork(c10d.Work):
@@ -127,7 +127,7 @@ class RecordedWork(c10d.Work):
         self.wait()
 
     def is_completed(self):
-        done = engine.as_library(self._work.is_completed)
+        done = engine.as_library(self._work.is_completed, ())
         # exception() of a work of C++ cannot be asked from Python: it raises.
         if done and self._work.is_success():
             self._finish()
@@ -261,7 +261,7 @@ class ServedWork(c10d.Work):
 
     def wait(self, *timeout):
         if self._outcome.state == engine.UNKNOWN:
-            engine.group_done(self._outcome.group, self._outcome.operation)
+            engine.group_done(self._outcome.group, self._outcome.operation, BYTES, b"", -1, None)
         if self._outcome.state == engine.FAILED:
             raise engine.recorded_error(self._outcome.error)
         return True

@@ -62,13 +62,13 @@ class TraceGroup(torch_groups.Served):
         in_place = inputs is outputs
         written = Dense(outputs, read=in_place)
         read = written if in_place else Dense(inputs, read=True)
-        number = dtype_of(read, written)
+        number = dtype_of(read.dtype, written.dtype)
         size = ELEMENT_BYTES[number] if number < len(ELEMENT_BYTES) else 1
-        sent = [ctypes.string_at(address, count) for address, count in read.pieces.runs() if count]
+        sent = [ctypes.string_at(address, count) for address, count in read.runs() if count]
         request = {
             "group": self._deja_index, "operation": operation_name(name), "dtype": number,
             "input_count": sum(len(piece) for piece in sent) // size,
-            "output_count": sum(count for _, count in written.pieces.runs()) // size,
+            "output_count": sum(count for _, count in written.runs()) // size,
             "op": op, "root": peer, "src": peer, "dst": peer, "tag": tag,
         }
         answer, data = self._deja_job.server.ask(request, sent)
@@ -181,20 +181,17 @@ class _Job:
 
 
 def _outcome(answer):
-    outcome = engine.Outcome()
-    outcome.served, outcome.value, outcome.group, outcome.operation = True, None, 0, answer["number"]
-    outcome.state, outcome.src = _STATES[answer["state"]], answer["source"]
-    outcome.error = answer["message"].encode() if "message" in answer else None
-    return outcome
+    error = answer["message"].encode() if "message" in answer else None
+    return engine.Outcome(0, answer["number"], _STATES[answer["state"]], answer["source"], error)
 
 
 def _fill(written, data, what):
     """The tensors hold the recorded result."""
-    wanted = sum(count for _, count in written.pieces.runs())
+    wanted = sum(count for _, count in written.runs())
     if wanted != len(data):
         raise RecordingEnds(f"{what}: its result has {len(data):,} bytes in the trace, {wanted:,} here")
     at = 0
-    for address, count in written.pieces.runs():
+    for address, count in written.runs():
         ctypes.memmove(address, data[at : at + count], count)
         at += count
     written.write_back()

@@ -22,7 +22,7 @@ _is_on = None
 
 def install(module):
     """module: torch.nn.modules.module. From now on it is known where modules are made."""
-    if not _on():
+    if not are_wanted():
         return
     base = module.Module
     make = base.__init__
@@ -41,7 +41,8 @@ def _tell_place(module):
     _made_at[module] = seen.place(1)
 
 
-def _on():
+def are_wanted():
+    """Whether anything is to be said of the steps of optimizers."""
     global _is_on, _every
     if _is_on is None:
         _is_on = seen.is_on()
@@ -67,7 +68,7 @@ class _Known:
 @seen.safely
 def before_step(optimizer, step):
     """step: the number of the step that begins, from 1."""
-    if not _on():
+    if not are_wanted():
         return
     known = _numbers.get(optimizer)
     if known is None:

@@ -31,12 +31,10 @@ def forget_calls():
     _calls.clear()
 
 
-def _count_step(optimizer):
+def _begin_to_count(optimizer):
     key = id(optimizer)
-    known = _steps_of.get(key)
-    if known is None:
-        known = _steps_of[key] = [weakref.ref(optimizer, lambda _: _steps_of.pop(key, None)), 0]
-    known[1] += 1
+    known = _steps_of[key] = [weakref.ref(optimizer, lambda _: _steps_of.pop(key, None)), 0]
+    return known
 
 
 def _is_to_step(optimizer):
@@ -45,10 +43,11 @@ def _is_to_step(optimizer):
 
 def _has_stepped(optimizer):
     global _leader, _count
-    _count_step(optimizer)
-    call = _calls.get(id(optimizer))
-    if call is not None:
-        call()
+    key = id(optimizer)
+    known = _steps_of.get(key) or _begin_to_count(optimizer)
+    known[1] += 1
+    if _calls and key in _calls:
+        _calls[key]()
     if engine.steps_are_named():
         return
     if _leader is None:
@@ -63,7 +62,7 @@ def install(module):
     if engine.mode() == engine.OFF:
         return
     before_steps = getattr(module, "register_optimizer_step_pre_hook", None)
-    if before_steps is not None:
+    if before_steps is not None and torch_digests.are_wanted():
         before_steps(lambda optimizer, _args, _kwargs: _is_to_step(optimizer))
     after_steps = getattr(module, "register_optimizer_step_post_hook", None)
     if after_steps is not None:
