@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "preload/hooks/export.h"
-#include "preload/hooks/python/c10d_api.h"
+#include "preload/hooks/python/group_operations.h"
 #include "preload/hooks/python/interpreter.h"
 #include "preload/hooks/python/plain_tensors.h"
 #include "preload/process/guard.h"
@@ -43,16 +44,10 @@ struct Bytes {
   uint64_t size = 0;
 };
 
-// An array of deja_piece.
-struct Pieces {
-  explicit Pieces(PyObject* held) {
-    const Bytes bytes(held);
-    all = reinterpret_cast<const deja_piece*>(bytes.data);
-    count = bytes.size / sizeof(deja_piece);
-  }
-  const deja_piece* all;
-  uint64_t count;
-};
+Pieces PiecesOf(PyObject* held) {
+  const Bytes bytes(held);
+  return {reinterpret_cast<const Piece*>(bytes.data), bytes.size / sizeof(Piece)};
+}
 
 // The calling thread without the interpreter's lock.
 class Unlocked {
@@ -86,58 +81,57 @@ struct RealCall {
   PyObject* real = nullptr;
   PyObject* arguments = nullptr;
   PyObject* keywords = nullptr;
-  deja_group_call* call = nullptr;
   Unlocked* unlocked = nullptr;
   PyObject* value = nullptr;
   Raised raised;
   PyObject* text = nullptr;  // what a trace has for the exception
 };
 
-void KeepException(RealCall& made) {
+void KeepException(RealCall& made, std::string_view& error) {
   const Interpreter& py = Python();
   Raised& raised = made.raised;
   py.PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
   py.PyErr_NormalizeException(&raised.type, &raised.value, &raised.traceback);
   made.text = py.PyObject_CallFunctionObjArgs(g_describe, raised.value, nullptr);
-  const bool has_text = made.text != nullptr && py.PyBytes_AsString(made.text) != nullptr;
+  const Bytes text(made.text == nullptr ? py.none : made.text);
   py.PyErr_Clear();
-  made.call->error = has_text ? py.PyBytes_AsString(made.text) : "";
-  made.call->error_size = has_text ? static_cast<uint64_t>(py.PyBytes_Size(made.text)) : 0;
+  if (text.data != nullptr) error = {text.data, text.size};
 }
 
-void MakeRealCall(void* context) {
+bool MakeRealCall(void* context, std::string_view& error) {
   auto& made = *static_cast<RealCall*>(context);
-  made.unlocked->Lock([&made] {
+  made.unlocked->Lock([&] {
     made.value = Python().PyObject_Call(made.real, made.arguments, made.keywords);
-    if (made.value == nullptr) KeepException(made);
+    if (made.value == nullptr) KeepException(made, error);
   });
+  return made.value == nullptr;
 }
 
-PyObject* AnswerOf(const deja_group_call& call) {
+PyObject* NewText(std::string_view text) {
+  if (text.data() == nullptr) return NewReference(Python().none);
+  return Python().PyBytes_FromStringAndSize(text.data(), static_cast<intptr_t>(text.size()));
+}
+
+PyObject* AnswerOf(const GroupOperation& call) {
   const Interpreter& py = Python();
-  const Reference state(py.PyLong_FromLongLong(call.state));
+  const Reference state(py.PyLong_FromLongLong(static_cast<int>(call.state)));
   const Reference src(py.PyLong_FromLongLong(call.src));
-  const Reference error(
-      call.error == nullptr
-          ? NewReference(py.none)
-          : py.PyBytes_FromStringAndSize(call.error, static_cast<intptr_t>(call.error_size)));
+  const Reference error(NewText(call.error));
   if (!state || !src || !error) return nullptr;
   return py.PyTuple_Pack(3, state.get(), src.get(), error.get());
 }
 
-PyObject* GroupCall(PyObject*, PyObject* const* arguments, intptr_t) {
+PyObject* CallOfGroup(PyObject*, PyObject* const* arguments, intptr_t) {
   const Interpreter& py = Python();
-  const Pieces inputs(arguments[4]);
-  const Pieces outputs(arguments[5]);
-  deja_group_call call{};
-  call.size = sizeof call;
-  call.function = Text(arguments[0]);
-  call.inputs = inputs.all;
-  call.input_count = inputs.count;
-  call.outputs = outputs.all;
-  call.output_count = outputs.count;
+  RealCall made;
+  made.real = arguments[1];
+  made.arguments = arguments[2];
+  made.keywords = arguments[3];
+  GroupOperation call;
+  call.inputs = PiecesOf(arguments[4]);
+  call.outputs = PiecesOf(arguments[5]);
   call.group = Word(arguments[6]);
-  call.dtype = Int(arguments[7]);
+  call.dtype = static_cast<uint32_t>(Int(arguments[7]));
   call.op = Int(arguments[8]);
   call.peer = Int(arguments[9]);
   call.tag = Int(arguments[10]);
@@ -145,18 +139,16 @@ PyObject* GroupCall(PyObject*, PyObject* const* arguments, intptr_t) {
   call.nranks = Int(arguments[12]);
   call.name = Text(arguments[13]);
   call.identity = Word(arguments[14]);
-  call.src = -1;
-  if (py.PyErr_Occurred() != nullptr) return nullptr;
-  RealCall made;
-  made.real = arguments[1];
-  made.arguments = arguments[2];
-  made.keywords = arguments[3];
-  made.call = &call;
+  call.real = &MakeRealCall;
+  call.context = &made;
+  const char* const function = Text(arguments[0]);
+  if (function == nullptr || py.PyErr_Occurred() != nullptr) return nullptr;
+  call.function = function;
   bool is_served = false;
   {
     Unlocked unlocked;
     made.unlocked = &unlocked;
-    is_served = deja_impl_group_call(&call, &MakeRealCall, &made) != 0;
+    is_served = CallGroup(call);
   }
   const Reference text(made.text);
   if (made.raised.type != nullptr) {
@@ -171,23 +163,20 @@ PyObject* GroupCall(PyObject*, PyObject* const* arguments, intptr_t) {
   return py.PyTuple_Pack(4, value.get(), group.get(), operation.get(), answer.get());
 }
 
-PyObject* GroupDone(PyObject*, PyObject* const* arguments, intptr_t) {
-  const Pieces outputs(arguments[3]);
+PyObject* EndOfOperation(PyObject*, PyObject* const* arguments, intptr_t) {
+  GroupEnd end;
+  end.group = Word(arguments[0]);
+  end.operation = Word(arguments[1]);
+  end.dtype = static_cast<uint32_t>(Int(arguments[2]));
+  const Pieces outputs = PiecesOf(arguments[3]);
+  end.src = Int(arguments[4]);
   const Bytes error(arguments[5]);
-  deja_group_done done{};
-  done.size = sizeof done;
-  done.group = Word(arguments[0]);
-  done.operation = Word(arguments[1]);
-  done.dtype = Int(arguments[2]);
-  done.outputs = outputs.all;
-  done.output_count = outputs.count;
-  done.src = Int(arguments[4]);
-  done.error = error.data;
-  done.error_size = error.size;
   if (Python().PyErr_Occurred() != nullptr) return nullptr;
+  end.failed = error.data != nullptr;
+  end.error = {error.data, error.size};
   {
     const Unlocked unlocked;
-    deja_impl_group_done(&done);
+    EndGroupOperation(end, outputs);
   }
   return NewReference(Python().none);
 }
@@ -234,7 +223,7 @@ PyObject* HasBytes(PyObject*, PyObject* const* arguments, intptr_t) {
 
 using Function = PyObject* (*)(PyObject*, PyObject* const*, intptr_t);
 
-// `function`, for so many arguments: others are an error of Deja's own.
+// `function`, for that number of arguments: another one is an error of Deja's own.
 template <Function function, intptr_t wanted>
 PyObject* Checked(PyObject* self, PyObject* const* arguments, intptr_t count) {
   if (count == wanted) return function(self, arguments, count);
@@ -244,8 +233,8 @@ PyObject* Checked(PyObject* self, PyObject* const* arguments, intptr_t count) {
 
 // Python keeps their addresses.
 constinit PyMethod g_methods[] = {
-    {"group_call", &Checked<GroupCall, 15>, kFastCall, nullptr},
-    {"group_done", &Checked<GroupDone, 6>, kFastCall, nullptr},
+    {"group_call", &Checked<CallOfGroup, 15>, kFastCall, nullptr},
+    {"group_done", &Checked<EndOfOperation, 6>, kFastCall, nullptr},
     {"as_library", &Checked<AsLibrary, 2>, kFastCall, nullptr},
     {"plain", &Checked<Plain, 1>, kFastCall, nullptr},
     {"describe_tensors", &Checked<DescribeTensors, 3>, kFastCall, nullptr},

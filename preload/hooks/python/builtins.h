@@ -1,8 +1,8 @@
-/* Functions that Python calls as its own built-in ones: those of a training loop's every step,
+/* Functions that Python calls as its own built-in ones. A training loop needs them in each step,
  * where a call by ctypes costs several times as much.
  *
- * All of them hold the interpreter's lock, and give it up for as long as c10d_api.h's function
- * runs.
+ * All of them hold the interpreter's lock. The first two give it up for as long as the recorder or
+ * the replayer is at work (group_operations.h).
  */
 #ifndef DEJA_PRELOAD_HOOKS_PYTHON_BUILTINS_H_
 #define DEJA_PRELOAD_HOOKS_PYTHON_BUILTINS_H_
@@ -18,12 +18,11 @@ extern "C" {
  *   group_call(function, real, arguments, keywords, inputs, outputs, group, dtype, op, peer, tag,
  *              python_stack, nranks, name, identity)
  *     -> (value, group, operation, answer)
- *       Hands an operation over (deja_group_call has the fields; inputs and outputs are bytes, an
- *       array of deja_piece). real(*arguments, **keywords) makes it and returns `value`; what that
- *       raises is raised. answer: None, or (state, src, error) if the operation was served, where
- *       error is bytes or None.
+ *       Hands an operation over: a GroupOperation; inputs and outputs are bytes, an array of Piece.
+ * real(*arguments, **keywords) makes it and returns `value`; what that raises is raised. answer:
+ * None, or (state, src, error) if the operation was served, where error is bytes or None.
  *   group_done(group, operation, dtype, outputs, src, error)
- *       As deja_impl_group_done. error: bytes or None.
+ *       It has ended: a GroupEnd. outputs: as group_call takes them. error: bytes or None.
  *   as_library(call, arguments) -> call(*arguments)
  *       What it does is a library's work and not the program's.
  *   plain(tensors) -> (flat, pieces, dtype)

@@ -1,9 +1,9 @@
-// The interpreter that this process has, through its C API: for functions of Deja's that Python
-// calls as it calls its own built-in ones, and without a frame of Python's on the way.
+// The C API of the interpreter that this process has. With it, functions of Deja's are called as
+// Python's built-in ones are, without a frame of Python's on the way.
 //
-// Only functions of the stable ABI (PEP 384), which every CPython from 3.8 on exports; objects are
-// never looked into. They are found by name, so the same library serves every version, and loads
-// where there is no Python. All of it wants the calling thread to hold the interpreter's lock.
+// Only functions of the stable ABI (PEP 384), which each CPython from 3.8 on exports. Objects are
+// never looked into. The functions are found by name: the same library serves all versions, and
+// loads where there is no Python. The calling thread holds the interpreter's lock.
 #ifndef DEJA_PRELOAD_HOOKS_PYTHON_INTERPRETER_H_
 #define DEJA_PRELOAD_HOOKS_PYTHON_INTERPRETER_H_
 

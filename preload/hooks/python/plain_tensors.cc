@@ -1,7 +1,7 @@
 #include "preload/hooks/python/plain_tensors.h"
 
 #include "common/inline_vec.h"
-#include "preload/hooks/python/c10d_api.h"
+#include "preload/hooks/python/group_operations.h"
 
 namespace deja::preload {
 namespace {
@@ -63,13 +63,13 @@ int IsPlain(PyObject* tensor) {
 }
 
 // What a list of tensors has in common, and where they are.
-struct Pieces {
-  InlineVec<deja_piece, 256> all;
+struct Found {
+  InlineVec<Piece, 256> all;
   long long dtype = kNone;
 };
 
 // As IsPlain.
-int Add(PyObject* tensor, Pieces& pieces) {
+int Add(PyObject* tensor, Found& pieces) {
   const Interpreter& py = Python();
   const int is_plain = IsPlain(tensor);
   if (is_plain != 1) return is_plain;
@@ -114,7 +114,7 @@ PyObject* Plain(PyObject*, PyObject* const* arguments, intptr_t) {
   if (!flat || !Flatten(arguments[0], flat.get())) return nullptr;
   const Reference each(py.PyObject_GetIter(flat.get()));
   if (!each) return nullptr;
-  Pieces pieces;
+  Found pieces;
   bool are_plain = true;
   while (PyObject* next = are_plain ? py.PyIter_Next(each.get()) : nullptr) {
     const Reference tensor(next);
@@ -123,11 +123,10 @@ PyObject* Plain(PyObject*, PyObject* const* arguments, intptr_t) {
     are_plain = is_plain == 1;
   }
   const Reference dtype(py.PyLong_FromLongLong(pieces.dtype));
-  const Reference held(are_plain
-                           ? py.PyBytes_FromStringAndSize(
-                                 reinterpret_cast<const char*>(pieces.all.begin()),
-                                 static_cast<intptr_t>(pieces.all.size() * sizeof(deja_piece)))
-                           : NewReference(py.none));
+  const Reference held(are_plain ? py.PyBytes_FromStringAndSize(
+                                       reinterpret_cast<const char*>(pieces.all.begin()),
+                                       static_cast<intptr_t>(pieces.all.size() * sizeof(Piece)))
+                                 : NewReference(py.none));
   if (!dtype || !held) return nullptr;
   return py.PyTuple_Pack(3, flat.get(), held.get(), dtype.get());
 }

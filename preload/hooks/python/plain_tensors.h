@@ -9,7 +9,9 @@
 
 namespace deja::preload {
 
+// describe_tensors of builtins.h.
 PyObject* DescribeTensors(PyObject* self, PyObject* const* arguments, intptr_t count);
+// plain of builtins.h.
 PyObject* Plain(PyObject* self, PyObject* const* arguments, intptr_t count);
 
 }  // namespace deja::preload

@@ -26,7 +26,7 @@ def _strided(tensor):
 class Dense:
     """Tensors as runs of bytes: themselves, or copies of those that have gaps or lie elsewhere."""
 
-    __slots__ = ("_tensors", "_copies", "kind", "pieces")
+    __slots__ = ("_tensors", "_copies", "dtype", "pieces")
 
     def __init__(self, tensors, read):
         self._tensors, self._copies = tensors, ()

@@ -1,50 +1,18 @@
-// Prints the structures of preload/hooks/python/c10d_api.h and that of an update in include/deja.h,
-// a line each: name, size, and offset of each field in order.
+// Prints the structures that Python fills in, a line each: name, size, and offset of each field in
+// order. Those of preload/hooks/python/, and that of an update in include/deja.h.
 #include <cstddef>
 #include <cstdio>
 
 #include "include/deja.h"
 #include "preload/hooks/python/c10d_api.h"
+#include "preload/hooks/python/group_operations.h"
 
 #define FIELD(type, field) std::printf(" " #field "=%zu", offsetof(type, field))
 
 int main() {
-  std::printf("Piece %zu", sizeof(deja_piece));
-  FIELD(deja_piece, data);
-  FIELD(deja_piece, bytes);
-  std::printf("\nGroupCall %zu", sizeof(deja_group_call));
-  FIELD(deja_group_call, size);
-  FIELD(deja_group_call, dtype);
-  FIELD(deja_group_call, function);
-  FIELD(deja_group_call, group);
-  FIELD(deja_group_call, inputs);
-  FIELD(deja_group_call, input_count);
-  FIELD(deja_group_call, outputs);
-  FIELD(deja_group_call, output_count);
-  FIELD(deja_group_call, op);
-  FIELD(deja_group_call, peer);
-  FIELD(deja_group_call, tag);
-  FIELD(deja_group_call, nranks);
-  FIELD(deja_group_call, name);
-  FIELD(deja_group_call, identity);
-  FIELD(deja_group_call, operation);
-  FIELD(deja_group_call, state);
-  FIELD(deja_group_call, src);
-  FIELD(deja_group_call, error);
-  FIELD(deja_group_call, error_size);
-  FIELD(deja_group_call, python_stack);
-  FIELD(deja_group_call, unused);
-  std::printf("\nGroupDone %zu", sizeof(deja_group_done));
-  FIELD(deja_group_done, size);
-  FIELD(deja_group_done, dtype);
-  FIELD(deja_group_done, group);
-  FIELD(deja_group_done, operation);
-  FIELD(deja_group_done, outputs);
-  FIELD(deja_group_done, output_count);
-  FIELD(deja_group_done, src);
-  FIELD(deja_group_done, unused);
-  FIELD(deja_group_done, error);
-  FIELD(deja_group_done, error_size);
+  std::printf("Piece %zu", sizeof(deja::preload::Piece));
+  FIELD(deja::preload::Piece, data);
+  FIELD(deja::preload::Piece, bytes);
   std::printf("\nStoreCall %zu", sizeof(deja_store_call));
   FIELD(deja_store_call, size);
   FIELD(deja_store_call, failed);

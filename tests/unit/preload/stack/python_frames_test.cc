@@ -156,6 +156,32 @@ TEST(PythonFrames, AreFoundOnTheCallingThread) {
   SetInterpreter(PythonLayout{});
 }
 
+TEST(PythonFrames, OfDejaAreNotTheProgramsButForACrash) {
+  const int type = 0;
+  const FakeText train{11, kAscii, 0, "/x/train.py"};
+  const FakeText ours{17, kAscii, 0, "/d/deja/engine.py"};
+  const FakeText other{17, kAscii, 0, "/d/dejavu/code.py"};
+  const FakeText name{1, kAscii, 0, "f"};
+  const FakeCode codes[] = {
+      {1, &type, &train, &name}, {1, &type, &ours, &name}, {1, &type, &other, &name}};
+  const FakeFrame outermost{&codes[0], nullptr, 1};
+  const FakeFrame second{&codes[1], &outermost, 2};
+  const FakeFrame third{&codes[2], &second, 3};
+  const FakeFrame innermost{&codes[1], &third, 4};
+  g_holder.frame = &innermost;
+  PythonLayout layout = FakeLayout(&type);
+  layout.own_folder = "/d/deja/";
+  SetInterpreter(layout);
+  const auto frames = PythonStack(FindPythonStack());
+  PythonFrames in_signal;
+  PythonFramesInSignal(in_signal);
+  SetInterpreter(PythonLayout{});
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].offset, 3u);
+  EXPECT_EQ(frames[1].offset, 1u);
+  EXPECT_EQ(in_signal.size(), 4u);
+}
+
 TEST(PythonFrames, HaveTheLinesOfTheirInstructions) {
   const int type = 0;
   const FakeText text{1, kAscii, 0, "f"};
