@@ -15,18 +15,19 @@ from deja.interpreter import python_stack
 
 def begin_step(number):
     """A step of the training loop begins with the states as they are now. Returns the step to go on with."""
-    here = python_stack.here(1)
-    if here == 0:  # the library finds it
-        number = engine.step(number)
-        compare()
-        return number
-    before = engine.python_at(here)
+    if python_stack.IS_FOUND:
+        return _begin_step(number)
+    before = engine.python_at(python_stack.here(1))
     try:
-        number = engine.step(number)
-        compare()
-        return number
+        return _begin_step(number)
     finally:
         engine.python_at(before)
+
+
+def _begin_step(number):
+    number = engine.step(number)
+    compare()
+    return number
 
 
 def compare():

@@ -264,7 +264,8 @@ class Group(c10d.ProcessGroup):
         if call_names.are_wanted:
             call_names.tell(inputs or outputs, 2)
         real = self._deja_methods.get(name) or self._deja_find_method(name)
-        function, stack = _NAMES.get(name) or operation_name(name), python_stack.here(2)
+        function = _NAMES.get(name) or operation_name(name)
+        stack = 0 if python_stack.IS_FOUND else python_stack.here(2)
         value, group, operation, answer = engine.group_call(
             function, real.call, args, kwargs, read, written, self._deja_group, dtype, op, peer, tag, stack, 0, None, 0
         )
@@ -281,7 +282,9 @@ class Group(c10d.ProcessGroup):
         # What code of Python's writes is a change as any other one.
         if torch_flights.are_wanted and not real.is_python:
             flight = torch_flights.watched(name, inputs, outputs)
-        ending = torch_works.Ending((group, operation, dtype), written, copies, flight)
+        # Asking another work for it raises, and that takes a millisecond.
+        source = value._source_rank if name == "recv_anysource" else None
+        ending = torch_works.Ending((group, operation, dtype), written, copies, source, flight)
         if is_blocking:
             return ending.succeeded()
         return torch_works.recorded(name, self._deja_watcher, value, ending, outputs)

@@ -17,6 +17,7 @@ from deja.interpreter import handlers
 
 _DISPATCHER = os.path.join(os.path.dirname(__file__), "torch_mixed_groups.py")
 _create_work_from_future = c10d._create_work_from_future
+_make_work = c10d.Work.__init__
 
 # Since 2.9 C++ that is given a Work of Python's keeps it alive. Before, it kept its own half only, whose wait never
 # ends: there C++ gets Works of C++.
@@ -67,15 +68,17 @@ class Ending:
     """Hands the end of one operation to the recorder, once, whichever thread learns of it first. Others wait until that
     is done."""
 
-    __slots__ = ("_operation", "_written", "_copies", "_flight", "_is_over")
+    __slots__ = ("_operation", "_written", "_copies", "_source", "_flight", "_is_over")
 
-    def __init__(self, operation, written, copies, flight):
+    def __init__(self, operation, written, copies, source, flight):
         """operation: its group, number and element type. written: the pieces that it writes. copies: the Dense that has
-        them, if any. flight: what torch_flights.watched() said."""
-        self._operation, self._written, self._copies, self._flight = operation, {0: written}, copies, flight
+        them, if any. source: asks who has sent what was received; None: the call says it. flight: what
+        torch_flights.watched() said."""
+        self._operation, self._written, self._copies, self._source = operation, {0: written}, copies, source
+        self._flight = flight
         self._is_over = False
 
-    def succeeded(self, src=-1):
+    def succeeded(self):
         try:
             written = self._written.pop(0, None)  # in one step, whatever other threads do
             if written is None:
@@ -86,6 +89,7 @@ class Ending:
                 self._flight = None
             if self._copies is not None:
                 self._copies.read_back()
+            src = -1 if self._source is None else self._source()
             engine.group_done(*self._operation, written, src, None)
         finally:  # a handler of a signal may have raised an exception at any place
             self._is_over = not self._written
@@ -106,10 +110,9 @@ class Ending:
 
 
 class RecordedWork(c10d.Work):
-    def __init__(self, watcher, work, ending, outputs, has_source):
-        super().__init__()
+    def __init__(self, watcher, work, ending, outputs):
+        _make_work(self)
         self._watcher, self._work, self._ending, self._outputs = watcher, work, ending, outputs
-        self._has_source = has_source  # asking another work raises, and that takes a millisecond
 
     def wait(self, *timeout):
         try:
@@ -117,11 +120,8 @@ class RecordedWork(c10d.Work):
         except BaseException as error:
             self._ending.failed(error)
             raise
-        self._finish()
+        self._ending.succeeded()
         return result
-
-    def _finish(self):
-        self._ending.succeeded(self._work._source_rank() if self._has_source else -1)
 
     def synchronize(self):
         self.wait()
@@ -130,7 +130,7 @@ class RecordedWork(c10d.Work):
         done = engine.as_library(self._work.is_completed, ())
         # exception() of a work of C++ cannot be asked from Python: it raises.
         if done and self._work.is_success():
-            self._finish()
+            self._ending.succeeded()
         return done
 
     def is_success(self):
@@ -175,7 +175,7 @@ def _text(name):
 
 def recorded(name, watcher, work, ending, outputs):
     """The Work of a recorded operation, for who called it."""
-    made = RecordedWork(watcher, work, ending, outputs, name == "recv_anysource")
+    made = RecordedWork(watcher, work, ending, outputs)
     if _CPP_KEEPS_WORKS or name in ("send", "recv", "recv_anysource") or _called_by_python(name, 3):
         return made
     # C++ waits for the operation at once, unless it is in a backward pass.

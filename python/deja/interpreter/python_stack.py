@@ -12,13 +12,15 @@ _MAX_FRAMES = 40  # preload/stack/python_stack.h
 _MAX_KEY = 2 * (_MAX_FRAMES + 4)  # some frames are Deja's
 _MAX_STACKS = 8192
 
+IS_FOUND = frames.are_walked()  # by the library, for who says 0
+
 _stacks = {}  # by code objects and places in them: the number, and the objects, so that they stay what they are
 _functions = {}  # by code object's id: (its number, the object)
 
 
 def here(depth):
-    """The number of the stack from the caller's `depth`-th caller outwards. 0: the library finds it by itself."""
-    if frames.are_walked():
+    """The number of the stack from the caller's `depth`-th caller outwards. 0: the library finds it."""
+    if IS_FOUND:
         return 0
     frame = first = sys._getframe(depth + 1)
     key = []

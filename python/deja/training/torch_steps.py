@@ -41,7 +41,7 @@ def _is_to_step(optimizer):
     torch_digests.before_step(optimizer, steps_of(optimizer) + 1)
 
 
-def _has_stepped(optimizer):
+def _has_stepped(optimizer, _args=None, _kwargs=None):
     global _leader, _count
     key = id(optimizer)
     known = _steps_of.get(key) or _begin_to_count(optimizer)
@@ -66,7 +66,7 @@ def install(module):
         before_steps(lambda optimizer, _args, _kwargs: _is_to_step(optimizer))
     after_steps = getattr(module, "register_optimizer_step_post_hook", None)
     if after_steps is not None:
-        after_steps(lambda optimizer, _args, _kwargs: _has_stepped(optimizer))
+        after_steps(_has_stepped)
     else:
         _wrap_steps(module.Optimizer)
 
