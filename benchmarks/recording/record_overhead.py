@@ -49,8 +49,10 @@ def parse():
 
 def timed(argv, folder):
     """Elapsed and processor seconds of the command and all that it started."""
+    # Deja's Python is compiled once, as pip has compiled the program's packages.
+    left_out = ("DEJA_", "PYTHONDONTWRITEBYTECODE")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("DEJA_")}
     start = time.perf_counter()
     done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, check=False)
     seconds = time.perf_counter() - start

@@ -23,6 +23,16 @@ def _strided(tensor):
     return tensor.detach() if tensor.layout is torch.strided else tensor.detach().to_dense()
 
 
+def flat(tensors):
+    """The tensors of lists of lists, one after the other; of a tensor itself."""
+    if isinstance(tensors, torch.Tensor):
+        return [tensors]
+    found = []
+    for tensor in tensors or ():
+        found += flat(tensor)
+    return found
+
+
 class Dense:
     """Tensors as runs of bytes: themselves, or copies of those that have gaps or lie elsewhere."""
 

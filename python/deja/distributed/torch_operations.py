@@ -7,26 +7,13 @@ from torch._C import _distributed_c10d as c10d
 from deja import engine
 from deja.interpreter import python_stack
 from deja.distributed import call_names, torch_flights, torch_passing, torch_works
-from deja.distributed.torch_dense import BYTES, Dense, dtype_of
+from deja.distributed.torch_dense import BYTES, Dense, dtype_of, flat
 
 on_allreduce = None  # called with the tensors of each, before it is made
 
 # ncclRedOp_t; c10d's others are -1 less their number.
 _NUMBERS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4, "BAND": -1, "BOR": -2, "BXOR": -3}
 _REDUCTIONS = [(getattr(c10d.ReduceOp, name), n) for name, n in _NUMBERS.items() if hasattr(c10d.ReduceOp, name)]
-
-
-def _flat(tensors):
-    """The tensors of lists of lists, one after the other."""
-    if isinstance(tensors, torch.Tensor):
-        return [tensors]
-    flat = []
-    for tensor in tensors or ():
-        if isinstance(tensor, torch.Tensor):
-            flat.append(tensor)
-        else:
-            flat += _flat(tensor)
-    return flat
 
 
 def _reduction(opts):
@@ -148,45 +135,44 @@ class Group(c10d.ProcessGroup):
 
     getSequenceNumberForGroup = _get_sequence_number_for_group
 
-    # Operations. Python and C++ call them with an options object; Python also in shorter forms.
+    # Operations. Python and C++ call them with an options object; Python also in shorter forms. Their tensors are one,
+    # or lists of lists of them.
 
     def allreduce(self, tensors, *args, **kwargs):
         if on_allreduce is not None:
-            on_allreduce(_flat(tensors))
+            on_allreduce(flat(tensors))
         op = _reduction(args[0] if args else _first(args, kwargs))
         return self._do("allreduce", tensors, tensors, (tensors, *args), kwargs, op=op)
 
     def allreduce_coalesced(self, tensors, *args, **kwargs):
-        flat = _flat(tensors)
-        return self._do(
-            "allreduce_coalesced", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs))
-        )
+        op = _reduction(_first(args, kwargs))
+        return self._do("allreduce_coalesced", tensors, tensors, (tensors, *args), kwargs, op=op)
 
     def broadcast(self, tensors, *args, **kwargs):
-        flat, root = _flat(tensors), _root(args, kwargs)
-        mine = flat if root == self._deja_rank else []
-        return self._do("broadcast", mine, [] if mine else flat, (tensors, *args), kwargs, peer=root)
+        root = _root(args, kwargs)
+        read, written = (tensors, []) if root == self._deja_rank else ([], tensors)
+        return self._do("broadcast", read, written, (tensors, *args), kwargs, peer=root)
 
     def reduce(self, tensors, *args, **kwargs):
-        flat, root = _flat(tensors), _root(args, kwargs)
+        root = _root(args, kwargs)
         # The shorter form has the root before the reduction. Written on all ranks: gloo leaves what it has computed
         # half-way in the others' tensors.
         opts = _first(args, kwargs)
         op = _reduction(args[1] if isinstance(opts, int) and len(args) > 1 else opts)
-        return self._do("reduce", flat, flat, (tensors, *args), kwargs, op=op, peer=root)
+        return self._do("reduce", tensors, tensors, (tensors, *args), kwargs, op=op, peer=root)
 
     def allgather(self, outputs, inputs, *args, **kwargs):
-        return self._do("allgather", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+        return self._do("allgather", inputs, outputs, (outputs, inputs, *args), kwargs)
 
     def allgather_coalesced(self, outputs, inputs, *args, **kwargs):
-        return self._do("allgather_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+        return self._do("allgather_coalesced", inputs, outputs, (outputs, inputs, *args), kwargs)
 
     def _allgather_base(self, output, input, *args, **kwargs):
         return self._do("_allgather_base", [input], [output], (output, input, *args), kwargs)
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, *args, **kwargs):
         return self._do(
-            "allgather_into_tensor_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs
+            "allgather_into_tensor_coalesced", inputs, outputs, (outputs, inputs, *args), kwargs
         )
 
     def gather_single(self, output, input, *args, **kwargs):
@@ -196,15 +182,15 @@ class Group(c10d.ProcessGroup):
 
     def gather(self, outputs, inputs, *args, **kwargs):
         root = _root(args, kwargs)
-        return self._do("gather", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, peer=root)
+        return self._do("gather", inputs, outputs, (outputs, inputs, *args), kwargs, peer=root)
 
     def scatter(self, outputs, inputs, *args, **kwargs):
         root = _root(args, kwargs)
-        return self._do("scatter", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, peer=root)
+        return self._do("scatter", inputs, outputs, (outputs, inputs, *args), kwargs, peer=root)
 
     def reduce_scatter(self, outputs, inputs, *args, **kwargs):
         op = _reduction(_first(args, kwargs))
-        return self._do("reduce_scatter", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, op=op)
+        return self._do("reduce_scatter", inputs, outputs, (outputs, inputs, *args), kwargs, op=op)
 
     def _reduce_scatter_base(self, output, input, *args, **kwargs):
         op = _reduction(_first(args, kwargs))
@@ -213,15 +199,15 @@ class Group(c10d.ProcessGroup):
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, *args, **kwargs):
         op = _reduction(_first(args, kwargs))
         return self._do(
-            "reduce_scatter_tensor_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, op=op
+            "reduce_scatter_tensor_coalesced", inputs, outputs, (outputs, inputs, *args), kwargs, op=op
         )
 
     def allreduce_sparse(self, tensors, *args, **kwargs):
-        flat = _flat(tensors)
-        return self._do("allreduce_sparse", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs)))
+        op = _reduction(_first(args, kwargs))
+        return self._do("allreduce_sparse", tensors, tensors, (tensors, *args), kwargs, op=op)
 
     def alltoall(self, outputs, inputs, *args, **kwargs):
-        return self._do("alltoall", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+        return self._do("alltoall", inputs, outputs, (outputs, inputs, *args), kwargs)
 
     def alltoall_base(self, output, input, *args, **kwargs):
         return self._do("alltoall_base", [input], [output], (output, input, *args), kwargs)
@@ -233,13 +219,13 @@ class Group(c10d.ProcessGroup):
         self._do("monitored_barrier", [], [], args, kwargs, is_blocking=True)
 
     def send(self, tensors, dst, tag=0):
-        return self._do("send", _flat(tensors), [], (tensors, dst, tag), {}, peer=dst, tag=tag)
+        return self._do("send", tensors, [], (tensors, dst, tag), {}, peer=dst, tag=tag)
 
     def recv(self, tensors, src, tag=0):
-        return self._do("recv", [], _flat(tensors), (tensors, src, tag), {}, peer=src, tag=tag)
+        return self._do("recv", [], tensors, (tensors, src, tag), {}, peer=src, tag=tag)
 
     def recv_anysource(self, tensors, tag=0):
-        return self._do("recv_anysource", [], _flat(tensors), (tensors, tag), {}, tag=tag)
+        return self._do("recv_anysource", [], tensors, (tensors, tag), {}, tag=tag)
 
     recvAnysource = recv_anysource  # what C++ calls
 

@@ -12,7 +12,7 @@ import warnings
 
 from deja import engine
 from deja.distributed import torch_groups, torch_works
-from deja.distributed.torch_dense import Dense, dtype_of
+from deja.distributed.torch_dense import Dense, dtype_of, flat
 from deja.distributed.torch_operations import operation_name
 from deja.serving.divergence import Divergence, RecordingEnds
 from deja.serving.installed import Installed
@@ -60,8 +60,9 @@ class TraceGroup(torch_groups.Served):
     def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
         self._deja_sequence += 1
         in_place = inputs is outputs
+        outputs = flat(outputs)
         written = Dense(outputs, read=in_place)
-        read = written if in_place else Dense(inputs, read=True)
+        read = written if in_place else Dense(flat(inputs), read=True)
         number = dtype_of(read.dtype, written.dtype)
         size = ELEMENT_BYTES[number] if number < len(ELEMENT_BYTES) else 1
         sent = [ctypes.string_at(address, count) for address, count in read.runs() if count]

@@ -138,6 +138,19 @@ def functional():
     show("functional reduce_scatter", functional.reduce_scatter_tensor(*shape) + 0)
 
 
+def of_a_group():
+    """A group's own methods, in shorter forms."""
+    group = dist.distributed_c10d._get_default_group()
+    group.allreduce(x := some(4)).wait()
+    show("allreduce of a tensor", x)
+    group.allreduce([x := some(4)], dist.ReduceOp.MAX).wait()
+    show("allreduce with a reduction", x)
+    group.broadcast(x := some(4), 1).wait()
+    show("broadcast of a tensor", x)
+    group.allgather([out := [torch.empty(3) for _ in range(world)]], [some(3)]).wait()
+    show("allgather of lists", *out)
+
+
 collectives()
 objects()
 point_to_point()
@@ -146,5 +159,6 @@ polled()
 sparse()
 groups_and_stores()
 functional()
+of_a_group()
 job.say(f"backend {dist.get_backend()}, {dist.get_world_size()} ranks")
 dist.destroy_process_group()

@@ -129,8 +129,32 @@ class Python(harness.DejaTest):
         self.assertRegex(doctor, r"(?m)^ok       program: the recorded program differs in 2 of its parts; ")
 
     def test_states_are_those_that_the_generators_say(self):
-        checked = self.command([sys.executable, APPS / "generator_states.py", harness.ROOT / "python"])
-        self.assertEqual(self.checked(checked).stdout, "equal\n")
+        run = self.record_app("generator_states.py")
+        shown = self.show_json("--rank", "0", "--kind", "snapshot")
+        said = [line.split() for line in run.stdout.splitlines()]
+        self.assertGreaterEqual(len(said), 7)
+        self.assertEqual([[e["name"], e["tensor"]["hash"][:16]] for e in shown], said)
+        self.assertIn("all equal", self.checked(self.replay(0)).stdout)
+
+    def test_functions_that_the_library_makes(self):
+        run = self.record_app("builtins_of_deja.py")
+        self.assertEqual(run.stdout.splitlines(), [
+            "none 0 [] -1",
+            "one 1 [4096, 8] 7",
+            "lists 3 [4096, 8, 8192, 12, 4096, 8] 7",
+            "unknown 1 [16384, 15] 255",
+            "mixed 2 [4096, 8, 16384, 15] 255",
+            "elsewhere 2 None 7",
+            "1000",
+            "ValueError: no storage",
+            "TypeError: 'int' object is not iterable",
+            "TypeError: deja: another number of arguments",
+            "(3, 1) ValueError: invalid literal for int() with base 10: 'seven'",
+            "TypeError: expected bytes, str found",
+            "TypeError",
+            "True False",
+            "references left: [False, False, False]",
+        ])
 
     def test_files_that_are_written_past_the_c_library(self):
         for name in ("plain", "recorded"):
