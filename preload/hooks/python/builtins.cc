@@ -217,7 +217,7 @@ PyObject* HasBytes(PyObject*, PyObject* const* arguments, intptr_t) {
   const Bytes held(arguments[1]);
   const void* const address = Address(arguments[0]);
   if (py.PyErr_Occurred() != nullptr) return nullptr;
-  const bool has = std::memcmp(address, held.data, held.size) == 0;
+  const bool has = held.data != nullptr && std::memcmp(address, held.data, held.size) == 0;
   return NewReference(has ? py.true_object : py.false_object);
 }
 

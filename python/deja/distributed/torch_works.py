@@ -71,9 +71,12 @@ class Ending:
     __slots__ = ("_operation", "_written", "_copies", "_source", "_flight", "_is_over")
 
     def __init__(self, operation, written, copies, source, flight):
-        """operation: its group, number and element type. written: the pieces that it writes. copies: the Dense that has
-        them, if any. source: asks who has sent what was received; None: the call says it. flight: what
-        torch_flights.watched() said."""
+        """operation: its group, number and element type. written: the pieces that it writes.
+
+        copies: the Dense that has them, if any. source: asks who sent what was received; None: not needed.
+
+        flight: what torch_flights.watched() said.
+        """
         self._operation, self._written, self._copies, self._source = operation, {0: written}, copies, source
         self._flight = flight
         self._is_over = False

@@ -1,5 +1,5 @@
-"""Has the states of the generators of Python and NumPy recorded after each act, and prints which digests they should
-have: those of what getstate and get_state say."""
+"""Has the states of the generators of Python and NumPy recorded after each act. Prints the digests that they should
+have, which are those of what getstate and get_state say."""
 import array
 import random
 
