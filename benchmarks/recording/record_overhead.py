@@ -3,7 +3,8 @@
 
     benchmarks/recording/record_overhead.py [--runs 11] [--ranks 4] [--build build] [--variants NAME…] [-- PROGRAM ARGS…]
 
-The variants take turns within each round, so that what else the machine does hits all of them. Prints a table of
+The variants take turns within each round, and every other round goes backwards: what else the machine does hits all of
+them. Prints a table of
 medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios). It has the whole
 process's time and the processor time of all ranks, which a busy machine disturbs less. Default program: the digits
 example with a fixed seed. A recorded run ends when its trace is complete.
@@ -47,8 +48,8 @@ def parse():
     return parser.parse_args()
 
 
-def timed(argv, folder):
-    """Elapsed and processor seconds of the command and all that it started."""
+def timed(argv, folder, tries=1):
+    """Elapsed and processor seconds of the command and all that it started. tries: a run that fails is made again."""
     # Deja's Python is compiled once, as pip has compiled the program's packages.
     left_out = ("DEJA_", "PYTHONDONTWRITEBYTECODE")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
@@ -57,7 +58,11 @@ def timed(argv, folder):
     done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, check=False)
     seconds = time.perf_counter() - start
     if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, argv))}: exit code {done.returncode}\n{done.stderr.decode()}")
+        failure = f"{' '.join(map(str, argv))}: exit code {done.returncode}\n{done.stderr.decode()}"
+        if tries == 1:
+            sys.exit(failure)
+        print(failure, file=sys.stderr)
+        return timed(argv, folder, tries - 1)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -72,17 +77,27 @@ def ratio(variant, base):
     return statistics.median(t / b for t, b in zip(variant, base))
 
 
-def one_round(options, deja, program, folder, sizes):
-    """(elapsed, processor) seconds of each row; sizes gets those of the traces."""
+def recorded(options, deja, program, folder, sizes, variant):
+    """(elapsed, processor) seconds by row of one recording, and of its replay; sizes gets that of the trace."""
     trace = Path(folder) / "run.deja"
-    row = {"without": timed([deja, "launch", "-n", str(options.ranks), "--", *program], folder)}
-    for variant in options.variants:
-        row[variant] = timed([deja, "record", "--loopback", "-n", str(options.ranks), *VARIANTS[variant], "--out", trace,
-                              "--", *program], folder)
-        sizes[variant] = sum(p.stat().st_size for p in trace.rglob("*") if p.is_file())
-        if options.replays:
-            row[f"{variant}, replayed"] = replayed(deja, trace, options.ranks, folder)
-        shutil.rmtree(trace)
+    row = {variant: timed([deja, "record", "--loopback", "-n", str(options.ranks), *VARIANTS[variant], "--out", trace,
+                           "--", *program], folder)}
+    sizes[variant] = sum(p.stat().st_size for p in trace.rglob("*") if p.is_file())
+    if options.replays:
+        row[f"{variant}, replayed"] = replayed(deja, trace, options.ranks, folder)
+    shutil.rmtree(trace)
+    return row
+
+
+def one_round(options, deja, program, folder, sizes, backwards):
+    """(elapsed, processor) seconds of each row; sizes gets those of the traces."""
+    variants, row = ["without", *options.variants], {}
+    for variant in reversed(variants) if backwards else variants:
+        if variant == "without":
+            # torch 2.15 ends some of these jobs with "terminate called without an active exception", without Deja.
+            row[variant] = timed([deja, "launch", "-n", str(options.ranks), "--", *program], folder, tries=3)
+        else:
+            row.update(recorded(options, deja, program, folder, sizes, variant))
     return row
 
 
@@ -92,10 +107,10 @@ def main():
     program = options.program or [options.build.resolve() / "examples" / "digits" / "digits_train", "--seed=1"]
     sizes = {}
     with tempfile.TemporaryDirectory(prefix="deja-bench-") as folder:
-        rounds = [one_round(options, deja, program, folder, sizes) for _ in range(options.runs + 1)]
-    del rounds[0]  # it warms the caches
-    times = {name: [row[name][0] for row in rounds] for name in rounds[0]}
-    processor = {name: [row[name][1] for row in rounds] for name in rounds[0]}
+        rounds = [one_round(options, deja, program, folder, sizes, i % 2 == 1) for i in range(options.runs + 1)]
+    names = list(rounds.pop(0))  # it warms the caches
+    times = {name: [row[name][0] for row in rounds] for name in names}
+    processor = {name: [row[name][1] for row in rounds] for name in names}
     ratios = {v: ratio(times[v], times["without"]) for v in times}
     used_ratios = {v: ratio(processor[v], processor["without"]) for v in times}
     if options.json:
