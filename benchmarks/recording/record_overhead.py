@@ -3,11 +3,11 @@
 
     benchmarks/recording/record_overhead.py [--runs 11] [--ranks 4] [--build build] [--variants NAME…] [-- PROGRAM ARGS…]
 
-The variants take turns within each round, and every other round goes backwards: what else the machine does hits all of
-them. Prints a table of
-medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios). It has the whole
-process's time and the processor time of all ranks, which a busy machine disturbs less. Default program: the digits
-example with a fixed seed. A recorded run ends when its trace is complete.
+The variants take turns within each round. Each round begins with another one, and every other round goes backwards:
+what else the machine does hits all of them. Before each run the machine writes what earlier runs left to be written.
+Prints a table of medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios). It has
+the whole process's time and the processor time of all ranks, which a busy machine disturbs less. Default program: the
+digits example with a fixed seed. A recorded run ends when its trace is complete.
 
 With --replays each recording is replayed in its round, rank after rank. The row "VARIANT, replayed" has the slowest
 rank's time, and the processor time of all ranks.
@@ -53,6 +53,7 @@ def timed(argv, folder, tries=1):
     # Deja's Python is compiled once, as pip has compiled the program's packages.
     left_out = ("DEJA_", "PYTHONDONTWRITEBYTECODE")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
+    os.sync()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, check=False)
@@ -89,10 +90,17 @@ def recorded(options, deja, program, folder, sizes, variant):
     return row
 
 
-def one_round(options, deja, program, folder, sizes, backwards):
+def turns(variants, number):
+    """The variants in the order of the round with that number."""
+    first = number // 2 % len(variants)
+    order = variants[first:] + variants[:first]
+    return order[::-1] if number % 2 else order
+
+
+def one_round(options, deja, program, folder, sizes, number):
     """(elapsed, processor) seconds of each row; sizes gets those of the traces."""
-    variants, row = ["without", *options.variants], {}
-    for variant in reversed(variants) if backwards else variants:
+    row = {}
+    for variant in turns(["without", *options.variants], number):
         if variant == "without":
             # torch 2.15 ends some of these jobs with "terminate called without an active exception", without Deja.
             row[variant] = timed([deja, "launch", "-n", str(options.ranks), "--", *program], folder, tries=3)
@@ -107,8 +115,8 @@ def main():
     program = options.program or [options.build.resolve() / "examples" / "digits" / "digits_train", "--seed=1"]
     sizes = {}
     with tempfile.TemporaryDirectory(prefix="deja-bench-") as folder:
-        rounds = [one_round(options, deja, program, folder, sizes, i % 2 == 1) for i in range(options.runs + 1)]
-    names = list(rounds.pop(0))  # it warms the caches
+        rounds = [one_round(options, deja, program, folder, sizes, i) for i in range(options.runs + 1)]
+    names = list(rounds.pop(0))  # this round warms the caches, and has the rows in their order
     times = {name: [row[name][0] for row in rounds] for name in names}
     processor = {name: [row[name][1] for row in rounds] for name in names}
     ratios = {v: ratio(times[v], times["without"]) for v in times}
