@@ -23,6 +23,7 @@ _WATCHED = {
     "tensorflow.python.distribute.collective_all_reduce_strategy": "deja.libraries.unrecorded",
     "xgboost.collective": "deja.libraries.unrecorded",
     "ray._private.worker": "deja.libraries.unrecorded",
+    "horovod.common.basics": "deja.libraries.unrecorded",
     "streaming.base.dataset": "deja.libraries.unrecorded",
     "torch._dynamo.trace_rules": "deja.training.torch_dynamo",
     "torch._dynamo.skipfiles": "deja.training.torch_dynamo",

@@ -81,7 +81,7 @@ PROGRAMS = {
     "jax": ours("jax", "single", "jax_processes"),
     "xgboost": ours("xgboost", "single", "xgboost_collective"),
     "tensorflow": ours("tensorflow", "single", "tensorflow_workers", env={"CUDA_VISIBLE_DEVICES": ""}),
-    "horovod": Program("horovod", "own", ["-m", "horovod.runner", "-np", "2", "--gloo", PYTHON, FRAMEWORKS / "horovod_torch.py"]),
+    "horovod": Program("horovod", "own", ["-m", "horovod.runner.launch", "-np", "2", "--gloo", PYTHON, FRAMEWORKS / "horovod_torch.py"]),
 }
 
 

@@ -39,6 +39,11 @@ _PARTS = {
         "Ray: what its processes send each other (gRPC, shared memory) is not recorded, and a replay ends where the process "
         "connects to them; start the training function with torchrun to replay it",
     ),
+    "horovod.common.basics": (
+        "HorovodBasics.init",
+        "Horovod: what its background threads send each other is not recorded, and a replay ends at init; "
+        "`deja record --single` records a job of one process",
+    ),
     "streaming.base.dataset": (
         "StreamingDataset.__init__",
         "streaming of MosaicML in several ranks of one machine: what they write into shared memory for each other is not "
@@ -47,9 +52,16 @@ _PARTS = {
 }
 
 
+# By module: variables of launchers that have the number of processes which send to each other. Without any it is one.
+_SIZES = {
+    "horovod.common.basics": ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE"),
+    "streaming.base.dataset": ("LOCAL_WORLD_SIZE",),
+}
+
+
 def _is_alone(module):
     """What processes of one rank share is in its replay."""
-    return module == "streaming.base.dataset" and os.environ.get("LOCAL_WORLD_SIZE", "1") == "1"
+    return module in _SIZES and all(os.environ.get(name, "1") == "1" for name in _SIZES[module])
 
 
 def install(module):

@@ -52,6 +52,28 @@ class Python(harness.DejaTest):
         self.assertIn(what, replayed.stdout)
         self.assertNotIn("begins", replayed.stdout)
 
+    def test_horovod_of_several_processes_is_reported(self):
+        """A module of that name stands for Horovod's. One process sends nothing."""
+        module = self.dir / "horovod" / "common" / "basics.py"
+        module.parent.mkdir(parents=True)
+        module.write_text("class HorovodBasics:\n    def init(self):\n        print('begins')\n")
+        script = "from horovod.common.basics import HorovodBasics\nHorovodBasics().init()\n"
+        sizes = ({"HOROVOD_SIZE": "2"}, 2), ({"OMPI_COMM_WORLD_SIZE": "2"}, 2), ({"HOROVOD_SIZE": "1"}, 1), ({}, 1)
+        for number, (env, size) in enumerate(sizes):
+            with self.subTest(env):
+                trace = f"{number}.deja"
+                run = self.checked(self.record_single(sys.executable, "-c", script, trace=trace,
+                                                      env=env | {"PYTHONPATH": self.dir}))
+                self.assertEqual(run.stdout, "begins\n")
+                self.assertEqual("deja: not recorded: rank 0: Horovod" in run.stderr, size > 1, run.stderr)
+                again = self.replay(0, trace=trace)
+                if size > 1:
+                    self.assertEqual(again.code, harness.EXIT_FAILURE, str(again))
+                    self.assertIn("rank 0: Horovod: ", again.stdout)
+                    self.assertNotIn("begins", again.stdout)
+                else:
+                    self.assertEqual(harness.without_report(self.checked(again).stdout), run.stdout)
+
     def test_shared_memory_of_several_ranks_is_reported(self):
         """With one rank a machine all that shares it is in the replay."""
         module = self.dir / "streaming" / "base" / "dataset.py"
