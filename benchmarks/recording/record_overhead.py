@@ -41,6 +41,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=11, help="rounds; each runs every variant once")
     parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--launched", action="store_true", help="the program starts its ranks itself, as torchrun does")
     parser.add_argument("--variants", nargs="+", default=["order", "digest", "full", "window"], choices=VARIANTS,
                         help="which take turns with the runs without Deja; PyTorch's have evidence for deja check, or not")
     parser.add_argument("--replays", action="store_true", help="replay each rank of each recording, too")
@@ -102,8 +103,8 @@ def shown(each):
 def recorded(options, deja, program, folder, sizes, variant):
     """What timed() gives, by row, of one recording and of its replay; sizes gets that of the trace."""
     trace = Path(folder) / "run.deja"
-    row = {variant: timed([deja, "record", "--loopback", "-n", str(options.ranks), *VARIANTS[variant], "--out", trace,
-                           "--", *program], folder)}
+    launched = [] if options.launched else ["--loopback", "-n", str(options.ranks)]
+    row = {variant: timed([deja, "record", *launched, *VARIANTS[variant], "--out", trace, "--", *program], folder)}
     sizes[variant] = sum(p.stat().st_size for p in trace.rglob("*") if p.is_file())
     if options.replays:
         row[f"{variant}, replayed"] = replayed(deja, trace, options.ranks, folder)
@@ -124,7 +125,8 @@ def one_round(options, deja, program, folder, sizes, number):
     for variant in turns(["without", *options.variants], number):
         if variant == "without":
             # torch 2.15 ends some of these jobs with "terminate called without an active exception", without Deja.
-            row[variant] = timed([deja, "launch", "-n", str(options.ranks), "--", *program], folder, tries=3)
+            launcher = [] if options.launched else [deja, "launch", "-n", str(options.ranks), "--"]
+            row[variant] = timed([*launcher, *program], folder, tries=3)
         else:
             row.update(recorded(options, deja, program, folder, sizes, variant))
     return row
