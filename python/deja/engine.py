@@ -60,7 +60,6 @@ def _entry(name, *arguments, result=None, library=_library):
     return function
 
 
-_step = _entry("deja_impl_step", ctypes.c_uint64, result=ctypes.c_uint64)
 _register_tensor = _entry(
     "deja_impl_register_tensor",
     *(ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.c_int, ctypes.c_int),
@@ -184,11 +183,6 @@ class library:
 
     def __exit__(self, *_):
         _set_library(0)
-
-
-def step(number):
-    """Step `number` of the training loop begins. Returns the step to go on with."""
-    return _step(number)
 
 
 def checkpoint():
@@ -376,7 +370,7 @@ if _builtins is not None and not _builtins(_found, describe):
 group_call, group_done, plain, describe_tensors = map(
     _found.get, ("group_call", "group_done", "plain", "describe_tensors")
 )
-state, twister, has_bytes = map(_found.get, ("state", "twister", "has_bytes"))
+step, state, twister, has_bytes = map(_found.get, ("step", "state", "twister", "has_bytes"))
 
 
 def _make(call, arguments):

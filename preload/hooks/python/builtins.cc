@@ -10,6 +10,7 @@
 #include "preload/hooks/python/plain_tensors.h"
 #include "preload/process/guard.h"
 
+extern "C" uint64_t deja_impl_step(uint64_t step);
 extern "C" void deja_impl_state(const char* name, const void* data, size_t bytes);
 
 namespace deja::preload {
@@ -186,6 +187,17 @@ PyObject* AsLibrary(PyObject*, PyObject* const* arguments, intptr_t) {
   return Python().PyObject_Call(arguments[0], arguments[1], nullptr);
 }
 
+PyObject* Step(PyObject*, PyObject* const* arguments, intptr_t) {
+  const Interpreter& py = Python();
+  uint64_t step = py.PyLong_AsUnsignedLongLongMask(arguments[0]);
+  if (py.PyErr_Occurred() != nullptr) return nullptr;
+  {
+    const Unlocked unlocked;
+    step = deja_impl_step(step);
+  }
+  return py.PyLong_FromUnsignedLongLong(step);
+}
+
 PyObject* State(PyObject*, PyObject* const* arguments, intptr_t) {
   const Bytes name(arguments[0]);
   const void* const data = Address(arguments[1]);
@@ -238,6 +250,7 @@ constinit PyMethod g_methods[] = {
     {"as_library", &Checked<AsLibrary, 2>, kFastCall, nullptr},
     {"plain", &Checked<Plain, 1>, kFastCall, nullptr},
     {"describe_tensors", &Checked<DescribeTensors, 3>, kFastCall, nullptr},
+    {"step", &Checked<Step, 1>, kFastCall, nullptr},
     {"state", &Checked<State, 3>, kFastCall, nullptr},
     {"twister", &Checked<Twister, 3>, kFastCall, nullptr},
     {"has_bytes", &Checked<HasBytes, 2>, kFastCall, nullptr},

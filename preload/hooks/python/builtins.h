@@ -1,8 +1,8 @@
 /* Functions that Python calls as its own built-in ones. A training loop needs them in each step,
  * where a call by ctypes costs several times as much.
  *
- * All of them hold the interpreter's lock. The first two give it up for as long as the recorder or
- * the replayer is at work (group_operations.h).
+ * All of them hold the interpreter's lock. The first two and step give it up for as long as the
+ * recorder or the replayer is at work (group_operations.h).
  */
 #ifndef DEJA_PRELOAD_HOOKS_PYTHON_BUILTINS_H_
 #define DEJA_PRELOAD_HOOKS_PYTHON_BUILTINS_H_
@@ -32,6 +32,8 @@ extern "C" {
  *       there is none.
  *   describe_tensors(tensor, strided, dtypes)
  *       Before plain: torch.Tensor, torch.strided, and by element type (number, bytes).
+ *   step(number) -> number
+ *       As deja_impl_step.
  *   state(name, address, size)
  *       As deja_impl_state. name: bytes.
  *   twister(name, address, gauss)

@@ -51,6 +51,7 @@ inline constexpr int kFastCall = 0x0080;
   X(PyObject*, PyLong_FromUnsignedLongLong, (unsigned long long))         \
   X(long long, PyLong_AsLongLong, (PyObject*))                            \
   X(unsigned long long, PyLong_AsUnsignedLongLong, (PyObject*))           \
+  X(unsigned long long, PyLong_AsUnsignedLongLongMask, (PyObject*))       \
   X(PyObject*, PyObject_Call, (PyObject*, PyObject*, PyObject*))          \
   X(PyObject*, PyObject_CallFunctionObjArgs, (PyObject*, ...))            \
   X(PyObject*, PyObject_CallMethodObjArgs, (PyObject*, PyObject*, ...))   \

@@ -59,6 +59,9 @@ class Group(c10d.ProcessGroup):
         return self._deja_backend
 
     _get_backend_name = name
+    # C++ asks for this one in each backward pass. An attribute that is not there costs an exception each time; one of
+    # C++'s own is not asked for again.
+    getSize = c10d.ProcessGroup.size
 
     def getBackendName(self):
         # What C++ asks: of a group that says "gloo" it takes for granted that it is ProcessGroupGloo.

@@ -18,6 +18,8 @@ from deja.interpreter import handlers
 _DISPATCHER = os.path.join(os.path.dirname(__file__), "torch_mixed_groups.py")
 _create_work_from_future = c10d._create_work_from_future
 _make_work = c10d.Work.__init__
+_frame_at = sys._getframe
+_queue_callback = torch._C._ImperativeEngine().queue_callback  # torch.autograd is not there yet
 
 # Since 2.9 C++ that is given a Work of Python's keeps it alive. Before, it kept its own half only, whose wait never
 # ends: there C++ gets Works of C++.
@@ -27,7 +29,7 @@ _CPP_KEEPS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2])
 def _called_by_python(method, depth):
     """Whether the caller's `depth`-th caller is code of Python's that names the method: else C++ has called that."""
     try:
-        frame = sys._getframe(depth + 1)
+        frame = _frame_at(depth + 1)
     except ValueError:
         return False
     if frame.f_code.co_filename == _DISPATCHER:
@@ -42,7 +44,7 @@ def _at_end_of_backward(call):
     The reducer hands no tensor on from an operation that was issued in a backward pass before it has been there.
     """
     try:
-        torch.autograd.Variable._execution_engine.queue_callback(call)
+        _queue_callback(call)
     except RuntimeError:  # no backward pass
         return False
     return True

@@ -58,6 +58,7 @@ print(len(engine.plain([one] * 1000)[0]))
 print(raised(engine.plain, [Failing(0, 1)]), raised(engine.plain, 3), raised(engine.plain), sep="\n")
 print(engine.as_library(divmod, (7, 2)), raised(engine.as_library, int, ("seven",)))
 print(raised(engine.group_done, 1, 1, 255, "text", -1, None), raised(engine.state, b"name", "text", 3)[:9], sep="\n")
+print(engine.step(7), engine.step(-1) == 2**64 - 1, raised(engine.step, "seven")[:9])
 print(engine.has_bytes(engine.address_of(b"abc"), b"abc"), engine.has_bytes(engine.address_of(b"abc"), b"abd"))
 
 before = sys.getrefcount(one), sys.getrefcount(None), len(gc.get_objects())

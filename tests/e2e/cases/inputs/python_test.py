@@ -174,6 +174,7 @@ class Python(harness.DejaTest):
             "(3, 1) ValueError: invalid literal for int() with base 10: 'seven'",
             "TypeError: expected bytes, str found",
             "TypeError",
+            "7 True TypeError",
             "True False",
             "references left: [False, False, False]",
         ])
