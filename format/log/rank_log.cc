@@ -507,8 +507,12 @@ Result<std::unique_ptr<RankLog>> RankLog::Create(const RankLogOptions& options) 
   tail_options.arena_bytes = options.payload_bytes;
   tail_options.first_arena_bytes = options.first_payload_bytes;
   DEJA_ASSIGN_OR_RETURN(std::unique_ptr<Tail> tail, Tail::Create(tail_options));
-  (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+  BeforeThreads();  // a process that was forked, or has loaded this library late, has not asked yet
   return std::make_unique<RankLogImpl>(std::move(tail), options);
+}
+
+void RankLog::BeforeThreads() {
+  (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 }
 
 }  // namespace deja::format

@@ -84,6 +84,9 @@ struct Placed {
 class RankLog {
  public:
   static Result<std::unique_ptr<RankLog>> Create(const RankLogOptions& options);
+  // Makes Create() quick if it is called while the process has one thread. What both ask of the
+  // kernel takes it up to 20 ms in a process that has several.
+  static void BeforeThreads();
   virtual ~RankLog() = default;
 
   // The sink of one thread; never null (when all rings are taken, threads share one under a lock).

@@ -47,6 +47,7 @@ recorder::Recording* FindRecording() {
 __attribute__((constructor)) void RegisterExit() {
   {
     Guard guard;
+    format::RankLog::BeforeThreads();
     recorder::RecorderEngine::WatchForks();
     on_exit(FinishAtExit, nullptr);
     recorder::RecordConnections(&FindRecording);
