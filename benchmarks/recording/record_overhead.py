@@ -6,9 +6,9 @@
 The variants take turns within each round. Each round begins with another one, and every other round goes backwards:
 what else the machine does hits all of them. Before each run the machine writes what earlier runs left to be written.
 Prints a table of medians, the quartiles, and the ratio to the runs without Deja: the median of the rounds' ratios. In
-brackets is its 95 % interval; a target within it is neither kept nor missed. The table has the whole process's time, the
-processor time of all ranks, which a busy machine disturbs less, and their page faults in thousands. Default program: the
-digits example with a fixed seed. A recorded run ends when its trace is complete.
+brackets is its 95 % interval; a target within it is neither kept nor missed. The table has the whole process's time,
+the processor time of all ranks, which a busy machine disturbs less, and their page faults in thousands. Default
+program: the digits example with a fixed seed. A recorded run ends when its trace is complete.
 
 With --replays each recording is replayed in its round, rank after rank. The row "VARIANT, replayed" has the slowest
 rank's time, and the processor time of all ranks.
