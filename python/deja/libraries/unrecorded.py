@@ -58,6 +58,15 @@ _SIZES = {
     "streaming.base.dataset": ("LOCAL_WORLD_SIZE",),
 }
 
+# By module, for one process: the method that says after the beginning that it is not recorded either, and what is said.
+_ALONE = {
+    "horovod.common.basics": (
+        "mpi_enabled",
+        "Horovod over MPI: how often its background thread calls MPI is not recorded, and a replay ends at init; "
+        "over gloo a job of one process is recorded",
+    ),
+}
+
 
 def _is_alone(module):
     """What processes of one rank share is in its replay."""
@@ -69,7 +78,8 @@ def install(module):
     *owners, name = path.split(".")
     owner = functools.reduce(lambda found, part: getattr(found, part, None), owners, module)
     real = getattr(owner, name, None)
-    if engine.mode() == engine.OFF or real is None or _is_alone(module.__name__):
+    is_alone = _is_alone(module.__name__)
+    if engine.mode() == engine.OFF or real is None or is_alone and module.__name__ not in _ALONE:
         return
 
     @functools.wraps(real)
@@ -79,5 +89,13 @@ def install(module):
         engine.not_recorded(what)  # the process may have become a rank meanwhile
         return made
 
-    setattr(owner, name, told)
+    @functools.wraps(real)
+    def told_alone(self, *args, **kwargs):
+        made = real(self, *args, **kwargs)
+        is_unrecorded, said = _ALONE[module.__name__]
+        if getattr(self, is_unrecorded)():
+            engine.not_recorded(said)
+        return made
+
+    setattr(owner, name, told_alone if is_alone else told)
 

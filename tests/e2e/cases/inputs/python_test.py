@@ -54,17 +54,14 @@ class Python(harness.DejaTest):
 
     def test_horovod_of_several_processes_is_reported(self):
         """A module of that name stands for Horovod's. One process sends nothing."""
-        module = self.dir / "horovod" / "common" / "basics.py"
-        module.parent.mkdir(parents=True)
-        module.write_text("class HorovodBasics:\n    def init(self):\n        print('begins')\n")
-        script = "from horovod.common.basics import HorovodBasics\nHorovodBasics().init()\n"
+        script = self.make_horovod(is_over_mpi=False)
         sizes = ({"HOROVOD_SIZE": "2"}, 2), ({"OMPI_COMM_WORLD_SIZE": "2"}, 2), ({"HOROVOD_SIZE": "1"}, 1), ({}, 1)
         for number, (env, size) in enumerate(sizes):
             with self.subTest(env):
                 trace = f"{number}.deja"
                 run = self.checked(self.record_single(sys.executable, "-c", script, trace=trace,
                                                       env=env | {"PYTHONPATH": self.dir}))
-                self.assertEqual(run.stdout, "begins\n")
+                self.assertEqual(run.stdout, "begins\ngoes on\n")
                 self.assertEqual("deja: not recorded: rank 0: Horovod" in run.stderr, size > 1, run.stderr)
                 again = self.replay(0, trace=trace)
                 if size > 1:
@@ -73,6 +70,24 @@ class Python(harness.DejaTest):
                     self.assertNotIn("begins", again.stdout)
                 else:
                     self.assertEqual(harness.without_report(self.checked(again).stdout), run.stdout)
+
+    def make_horovod(self, is_over_mpi):
+        """Returns a script that begins to use the module."""
+        module = self.dir / "horovod" / "common" / "basics.py"
+        module.parent.mkdir(parents=True)
+        module.write_text("class HorovodBasics:\n    def init(self):\n        print('begins')\n"
+                          f"    def mpi_enabled(self):\n        return {is_over_mpi}\n")
+        return "from horovod.common.basics import HorovodBasics\nHorovodBasics().init()\nprint('goes on')\n"
+
+    def test_horovod_of_one_process_over_mpi_is_reported(self):
+        script = self.make_horovod(is_over_mpi=True)
+        run = self.checked(self.record_single(sys.executable, "-c", script, env={"PYTHONPATH": self.dir}))
+        self.assertEqual(run.stdout, "begins\ngoes on\n")
+        self.assertIn("deja: not recorded: rank 0: Horovod over MPI: ", run.stderr)
+        again = self.replay(0)
+        self.assertEqual(again.code, harness.EXIT_FAILURE, str(again))
+        self.assertIn("rank 0: Horovod over MPI: ", again.stdout)
+        self.assertNotIn("goes on", again.stdout)
 
     def test_shared_memory_of_several_ranks_is_reported(self):
         """With one rank a machine all that shares it is in the replay."""
