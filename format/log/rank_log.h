@@ -85,7 +85,7 @@ class RankLog {
  public:
   static Result<std::unique_ptr<RankLog>> Create(const RankLogOptions& options);
   // Makes Create() quick if it is called while the process has one thread. What both ask of the
-  // kernel takes it up to 20 ms in a process that has several.
+  // kernel takes it up to 15 ms in a process that has several.
   static void BeforeThreads();
   virtual ~RankLog() = default;
 

@@ -42,7 +42,7 @@ _PARTS = {
     "horovod.common.basics": (
         "HorovodBasics.init",
         "Horovod: what its background threads send each other is not recorded, and a replay ends at init; "
-        "`deja record --single` records a job of one process",
+        "`deja record --single` records a job of one process over gloo",
     ),
     "streaming.base.dataset": (
         "StreamingDataset.__init__",
