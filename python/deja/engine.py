@@ -367,10 +367,10 @@ _found = {}
 if _builtins is not None and not _builtins(_found, describe):
     print("deja: not recorded: what Python does; the interpreter exports no C API", file=sys.stderr)
 # preload/hooks/python/builtins.h says what these are. None: there is none of Deja's libraries here.
-group_call, group_done, plain, describe_tensors = map(
-    _found.get, ("group_call", "group_done", "plain", "describe_tensors")
-)
-step, state, twister, has_bytes = map(_found.get, ("step", "state", "twister", "has_bytes"))
+group_call, operation, ending = map(_found.get, ("group_call", "operation", "ending"))
+describe_tensors = _found.get("describe_tensors")
+step, states, states_if = map(_found.get, ("step", "states", "states_if"))
+has_bytes, value_byte = map(_found.get, ("has_bytes", "value_byte"))
 
 
 def _make(call, arguments):

@@ -32,11 +32,37 @@ def _begin_step(number):
 
 def compare():
     """Snapshots of the states, for a replay to compare."""
-    modules = sys.modules
+    if not engine.states_if(*_known):
+        _look_and_compare()
+
+
+def _look_and_compare():
+    global _known
+    looked = _Looked()
     for name, tell in _GENERATORS:
-        module = modules.get(name)
-        if module is not None:
-            tell(module)
+        module = sys.modules.get(name)
+        if module is None:
+            looked.absent.append(name)
+        else:
+            tell(module, looked)
+    engine.states(looked.told)
+    _known = looked.known()
+
+
+class _Looked:
+    """What engine.states() is to tell, and on what conditions it could tell the same the next time without a look."""
+
+    def __init__(self):
+        self.attributes, self.absent, self.memory, self.told = [], [], [], []
+        self.holds = True
+
+    def known(self):
+        """As engine.states_if() takes it."""
+        return (self.attributes, sys.modules, self.absent, self.memory, self.told) if self.holds else _UNKNOWN
+
+
+_UNKNOWN = ([(sys, "modules", None)], sys.modules, (), (), ())
+_known = _UNKNOWN
 
 
 def save():
@@ -96,18 +122,21 @@ class _PythonState:
             if engine.has_bytes(address, words[-4:] + words[:-4]):
                 self._address = address
 
-    def tell(self, random):
+    def tell(self, random, looked):
         generator = getattr(random.getstate, "__self__", None)
         if generator is not self._generator:
             self._look_at(generator)
         if self._address is not None:
-            engine.twister(_PYTHON, self._address, generator.gauss_next)
+            gauss = generator.gauss_next
+            looked.attributes += [(random, "getstate", random.getstate), (generator, "gauss_next", gauss)]
+            looked.told.append((_PYTHON, self._address, None, gauss))
             return
+        looked.holds = False
         _version, words, gauss = random.getstate()
         held = array.array("I", words).tobytes()
         if gauss is not None:
             held += array.array("d", (gauss,)).tobytes()
-        engine.state(_PYTHON, engine.address_of(held), len(held))
+        looked.told.append(_bytes(_PYTHON, held))
 
 
 class _NumpyState:
@@ -137,27 +166,41 @@ class _NumpyState:
             self._address, self._seen = access.state_address, held
         return held
 
-    def tell(self, random):
+    def tell(self, random, looked):
         seen = self._seen
         if seen is not None and self._bits is self._owner._bit_generator and engine.has_bytes(self._address, seen):
-            engine.state(_NUMPY, self._address, _TWISTER)
+            looked.told.append((_NUMPY, self._address, len(seen), seen))
         else:
-            held = self._look_at(random)
-            engine.state(_NUMPY, engine.address_of(held), len(held))
+            looked.told.append(_bytes(_NUMPY, self._look_at(random)))
+        if self._seen is None:
+            looked.holds = False
+            return
+        looked.attributes.append((self._owner, "_bit_generator", self._bits))
+        looked.memory.append((self._address, self._seen))
 
 
-def _tell_torch(torch):
+def _bytes(name, held):
+    """As engine.states() takes them."""
+    return name, engine.address_of(held), len(held), held
+
+
+def _tell_torch(torch, looked):
     # A torch that is being imported has not all its parts.
     generator = getattr(torch, "default_generator", None)
     if generator is None:
+        looked.holds = False
         return
-    state = generator.get_state()
-    engine.state(_TORCH, state.data_ptr(), state.numel())
+    looked.attributes.append((torch, "default_generator", generator))
+    looked.told.append((_TORCH, None, generator.get_state, None))
     cuda = sys.modules.get("torch.cuda")
-    if cuda is not None and cuda.is_initialized():
+    if cuda is None:
+        looked.absent.append("torch.cuda")
+    elif not cuda.is_initialized():
+        looked.attributes.append((cuda, "_initialized", cuda._initialized))
+    else:
+        looked.holds = False
         for number, generator in enumerate(cuda.default_generators):
-            state = generator.get_state()
-            engine.state(_TORCH + b".cuda.%d" % number, state.data_ptr(), state.numel())
+            looked.told.append((_TORCH + b".cuda.%d" % number, None, generator.get_state, None))
 
 
 _PYTHON, _NUMPY, _TORCH = b"rng/python", b"rng/numpy", b"rng/torch"

@@ -117,6 +117,11 @@ Engine* EngineForGroups() {
   return t_in_real_call ? nullptr : GetEngine();
 }
 
+bool GroupOperationsAreShort() {
+  Engine* engine = EngineForGroups();
+  return engine != nullptr && engine->groups->AreGroupCallsShort();
+}
+
 bool CallGroup(GroupOperation& operation) {
   const api::ApiInfo* info = api::FindC10d(operation.function);
   const uint64_t element = digest::ElementSize(operation.dtype);
@@ -129,7 +134,7 @@ bool CallGroup(GroupOperation& operation) {
   const ErrnoKeeper keep;
   Flat input(operation.inputs);
   Flat output(operation.outputs);
-  input.Gather();
+  if (!engine->groups->AreGroupCallsShort()) input.Gather();
   struct Invocation : GroupCall {
     GroupOperation* passed;
   } made;
@@ -163,7 +168,7 @@ void EndGroupOperation(GroupEnd& end, const Pieces& outputs) {
   if (engine == nullptr) return;
   const ErrnoKeeper keep;
   Flat output(outputs);
-  output.Gather();
+  if (!engine->groups->AreGroupCallsShort()) output.Gather();
   end.output = {static_cast<const std::byte*>(output.data()), output.bytes()};
   const Guard guard;
   engine->groups->OnGroupDone(end);

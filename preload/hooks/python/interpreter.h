@@ -33,6 +33,8 @@ inline constexpr int kFastCall = 0x0080;
   X(char*, PyBytes_AsString, (PyObject*))                                 \
   X(intptr_t, PyBytes_Size, (PyObject*))                                  \
   X(PyObject*, PyCFunction_NewEx, (PyMethod*, PyObject*, PyObject*))      \
+  X(void*, PyCapsule_GetPointer, (PyObject*, const char*))                \
+  X(PyObject*, PyCapsule_New, (void*, const char*, void (*)(PyObject*)))  \
   X(PyObject*, PyDict_GetItem, (PyObject*, PyObject*))                    \
   X(int, PyDict_SetItemString, (PyObject*, const char*, PyObject*))       \
   X(void, PyErr_Clear, ())                                                \
@@ -59,6 +61,7 @@ inline constexpr int kFastCall = 0x0080;
   X(PyObject*, PyObject_GetIter, (PyObject*))                             \
   X(int, PyObject_IsInstance, (PyObject*, PyObject*))                     \
   X(int, PyObject_IsTrue, (PyObject*))                                    \
+  X(PyThreadState*, PyThreadState_Get, ())                                \
   X(PyObject*, PyTuple_GetItem, (PyObject*, intptr_t))                    \
   X(PyObject*, PyTuple_Pack, (intptr_t, ...))                             \
   X(const char*, PyUnicode_AsUTF8, (PyObject*))                           \
@@ -83,13 +86,16 @@ const Interpreter& Python();
 class Reference {
  public:
   explicit Reference(PyObject* owned) : object_(owned) {}
-  ~Reference() {
-    if (object_ != nullptr) Python().Py_DecRef(object_);
-  }
+  ~Reference() { Own(nullptr); }
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
 
   [[nodiscard]] PyObject* get() const { return object_; }
+  // Another one from now on.
+  void Own(PyObject* owned) {
+    PyObject* const before = std::exchange(object_, owned);
+    if (before != nullptr) Python().Py_DecRef(before);
+  }
   [[nodiscard]] PyObject* Release() { return std::exchange(object_, nullptr); }
   explicit operator bool() const { return object_ != nullptr; }
 
@@ -97,8 +103,31 @@ class Reference {
   PyObject* object_;
 };
 
-// A new reference to an object that lives as long as the interpreter.
+// Another reference to an object.
 PyObject* NewReference(PyObject* object);
+
+// The calling thread without the interpreter's lock, unless it keeps that.
+class Unlocked {
+ public:
+  explicit Unlocked(bool keeps = false) : state_(keeps ? nullptr : Python().PyEval_SaveThread()) {}
+  ~Unlocked() {
+    if (state_ != nullptr) Python().PyEval_RestoreThread(state_);
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+  // Has `call` made with the lock.
+  template <typename Call>
+  void Lock(Call call) {
+    if (state_ == nullptr) return call();
+    Python().PyEval_RestoreThread(state_);
+    call();
+    state_ = Python().PyEval_SaveThread();
+  }
+
+ private:
+  PyThreadState* state_;
+};
 
 }  // namespace deja::preload
 

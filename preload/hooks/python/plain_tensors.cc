@@ -1,13 +1,7 @@
 #include "preload/hooks/python/plain_tensors.h"
 
-#include "common/inline_vec.h"
-#include "preload/hooks/python/group_operations.h"
-
 namespace deja::preload {
 namespace {
-
-constexpr long long kBytes = 255;  // the number for element types that differ, or have none
-constexpr long long kNone = -1;
 
 // What describe_tensors was given, and the names of what is asked of a tensor. Under the
 // interpreter's lock.
@@ -62,14 +56,8 @@ int IsPlain(PyObject* tensor) {
   return IsTrue(py.PyObject_CallMethodObjArgs(tensor, g_torch.is_contiguous, nullptr));
 }
 
-// What a list of tensors has in common, and where they are.
-struct Found {
-  InlineVec<Piece, 256> all;
-  long long dtype = kNone;
-};
-
 // As IsPlain.
-int Add(PyObject* tensor, Found& pieces) {
+int Add(PyObject* tensor, PlainTensors& found) {
   const Interpreter& py = Python();
   const int is_plain = IsPlain(tensor);
   if (is_plain != 1) return is_plain;
@@ -84,11 +72,11 @@ int Add(PyObject* tensor, Found& pieces) {
   } else if (!Ask(tensor, g_torch.element_size, size)) {
     return -1;
   }
-  pieces.dtype = pieces.dtype == kNone || pieces.dtype == number ? number : kBytes;
+  found.dtype = found.dtype == kNoTensors || found.dtype == number ? number : kBytes;
   uint64_t address = 0;
   uint64_t elements = 0;
   if (!Ask(tensor, g_torch.data_ptr, address) || !Ask(tensor, g_torch.numel, elements)) return -1;
-  return pieces.all.push_back({reinterpret_cast<void*>(address), elements * size}) ? 1 : 0;
+  return found.all.push_back({reinterpret_cast<void*>(address), elements * size}) ? 1 : 0;
 }
 
 }  // namespace
@@ -108,27 +96,17 @@ PyObject* DescribeTensors(PyObject*, PyObject* const* arguments, intptr_t) {
   return NewReference(py.none);
 }
 
-PyObject* Plain(PyObject*, PyObject* const* arguments, intptr_t) {
+int FindPlain(PyObject* tensors, PlainTensors& found) {
   const Interpreter& py = Python();
-  const Reference flat(py.PyList_New(0));
-  if (!flat || !Flatten(arguments[0], flat.get())) return nullptr;
-  const Reference each(py.PyObject_GetIter(flat.get()));
-  if (!each) return nullptr;
-  Found pieces;
-  bool are_plain = true;
-  while (PyObject* next = are_plain ? py.PyIter_Next(each.get()) : nullptr) {
+  found.flat.Own(py.PyList_New(0));
+  if (!found.flat || !Flatten(tensors, found.flat.get())) return -1;
+  const Reference each(py.PyObject_GetIter(found.flat.get()));
+  while (PyObject* next = each ? py.PyIter_Next(each.get()) : nullptr) {
     const Reference tensor(next);
-    const int is_plain = Add(tensor.get(), pieces);
-    if (is_plain < 0) return nullptr;
-    are_plain = is_plain == 1;
+    const int is_plain = Add(tensor.get(), found);
+    if (is_plain != 1) return is_plain;
   }
-  const Reference dtype(py.PyLong_FromLongLong(pieces.dtype));
-  const Reference held(are_plain ? py.PyBytes_FromStringAndSize(
-                                       reinterpret_cast<const char*>(pieces.all.begin()),
-                                       static_cast<intptr_t>(pieces.all.size() * sizeof(Piece)))
-                                 : NewReference(py.none));
-  if (!dtype || !held) return nullptr;
-  return py.PyTuple_Pack(3, flat.get(), held.get(), dtype.get());
+  return py.PyErr_Occurred() == nullptr ? 1 : -1;
 }
 
 }  // namespace deja::preload

@@ -1,6 +1,6 @@
 """Tensors as the recorder takes them: runs of bytes with the number of an element type.
 
-engine.plain() has them where they lie, if each is dense and in host memory. Dense has them in any case.
+engine.operation() takes them where they lie, if each is dense and in host memory. Dense has them in any case.
 """
 
 import array

@@ -22,7 +22,8 @@ def install(distributed):
 
     from deja.evidence import caught, collections_of_garbage, looks
     from deja.interpreter import exceptions
-    from deja.distributed import torch_backends, torch_groups, torch_members, torch_objects, torch_stores
+    from deja.distributed import torch_backends, torch_groups, torch_members, torch_objects, torch_reducers
+    from deja.distributed import torch_stores
 
     exceptions.install()
     caught.install()
@@ -30,6 +31,7 @@ def install(distributed):
     looks.install()
     torch_objects.install(sys.modules["torch.distributed.distributed_c10d"])
     torch_members.install(sys.modules["torch.distributed.distributed_c10d"])
+    torch_reducers.install(distributed)
 
     replaying = mode == engine.REPLAYING
     new = {}

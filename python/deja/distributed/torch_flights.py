@@ -13,13 +13,13 @@ are_wanted = seen.is_on()
 
 
 @seen.safely
-def watched(name, inputs, outputs):
+def watched(name, inputs, outputs, ends_elsewhere):
     """What tell_if_changed() gets when the operation has ended; None: nothing. Call it when the operation is under way,
-    where such changes are wanted."""
+    where such changes are wanted. ends_elsewhere: the program may be at another place then."""
     tensors = (inputs or outputs) if name in _WRITES_BY_ITSELF or name == "send" else [t for t in inputs if t not in _ids(outputs)]
     if len(tensors) != 1 or not _counts(tensors[0]):
         return None
-    return name, tensors[0], tensors[0]._version, seen.place(3)
+    return name, tensors[0], tensors[0]._version, seen.own_frames(3) if ends_elsewhere else None
 
 
 class _ids:
@@ -44,4 +44,7 @@ def tell_if_changed(watched, operation):
     """Once the operation has ended."""
     name, tensor, before, issued = watched
     if tensor._version != before:
-        seen.tell("changed", call=name, operation=operation, times=tensor._version - before, issued=issued, ended=seen.place(3))
+        ended = seen.place(3)
+        issued = ended if issued is None else seen.text_of_place(issued)
+        times = tensor._version - before
+        seen.tell("changed", call=name, operation=operation, times=times, issued=issued, ended=ended)

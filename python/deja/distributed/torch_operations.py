@@ -6,24 +6,10 @@ from torch._C import _distributed_c10d as c10d
 
 from deja import engine
 from deja.interpreter import python_stack
-from deja.distributed import call_names, torch_flights, torch_passing, torch_works
-from deja.distributed.torch_dense import BYTES, Dense, dtype_of, flat
+from deja.distributed import call_names, torch_flights, torch_passing, torch_reductions, torch_works
+from deja.distributed.torch_dense import Dense, dtype_of, flat
 
 on_allreduce = None  # called with the tensors of each, before it is made
-
-# ncclRedOp_t; c10d's others are -1 less their number.
-_NUMBERS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4, "BAND": -1, "BOR": -2, "BXOR": -3}
-_REDUCTIONS = [(getattr(c10d.ReduceOp, name), n) for name, n in _NUMBERS.items() if hasattr(c10d.ReduceOp, name)]
-
-
-def _reduction(opts):
-    op = getattr(opts, "reduceOp", opts)
-    if op is None:
-        return 0
-    for known, number in _REDUCTIONS:
-        if op == known:
-            return number
-    return -9
 
 
 class RealMethod:
@@ -144,11 +130,11 @@ class Group(c10d.ProcessGroup):
     def allreduce(self, tensors, *args, **kwargs):
         if on_allreduce is not None:
             on_allreduce(flat(tensors))
-        op = _reduction(args[0] if args else _first(args, kwargs))
+        op = torch_reductions.number_of(args[0] if args else _first(args, kwargs))
         return self._do("allreduce", tensors, tensors, (tensors, *args), kwargs, op=op)
 
     def allreduce_coalesced(self, tensors, *args, **kwargs):
-        op = _reduction(_first(args, kwargs))
+        op = torch_reductions.number_of(_first(args, kwargs))
         return self._do("allreduce_coalesced", tensors, tensors, (tensors, *args), kwargs, op=op)
 
     def broadcast(self, tensors, *args, **kwargs):
@@ -161,7 +147,7 @@ class Group(c10d.ProcessGroup):
         # The shorter form has the root before the reduction. Written on all ranks: gloo leaves what it has computed
         # half-way in the others' tensors.
         opts = _first(args, kwargs)
-        op = _reduction(args[1] if isinstance(opts, int) and len(args) > 1 else opts)
+        op = torch_reductions.number_of(args[1] if isinstance(opts, int) and len(args) > 1 else opts)
         return self._do("reduce", tensors, tensors, (tensors, *args), kwargs, op=op, peer=root)
 
     def allgather(self, outputs, inputs, *args, **kwargs):
@@ -192,21 +178,21 @@ class Group(c10d.ProcessGroup):
         return self._do("scatter", inputs, outputs, (outputs, inputs, *args), kwargs, peer=root)
 
     def reduce_scatter(self, outputs, inputs, *args, **kwargs):
-        op = _reduction(_first(args, kwargs))
+        op = torch_reductions.number_of(_first(args, kwargs))
         return self._do("reduce_scatter", inputs, outputs, (outputs, inputs, *args), kwargs, op=op)
 
     def _reduce_scatter_base(self, output, input, *args, **kwargs):
-        op = _reduction(_first(args, kwargs))
+        op = torch_reductions.number_of(_first(args, kwargs))
         return self._do("_reduce_scatter_base", [input], [output], (output, input, *args), kwargs, op=op)
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, *args, **kwargs):
-        op = _reduction(_first(args, kwargs))
+        op = torch_reductions.number_of(_first(args, kwargs))
         return self._do(
             "reduce_scatter_tensor_coalesced", inputs, outputs, (outputs, inputs, *args), kwargs, op=op
         )
 
     def allreduce_sparse(self, tensors, *args, **kwargs):
-        op = _reduction(_first(args, kwargs))
+        op = torch_reductions.number_of(_first(args, kwargs))
         return self._do("allreduce_sparse", tensors, tensors, (tensors, *args), kwargs, op=op)
 
     def alltoall(self, outputs, inputs, *args, **kwargs):
@@ -235,31 +221,22 @@ class Group(c10d.ProcessGroup):
     def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
         # C++ calls this from a training loop with its caches full of tensors. The amount of Python's code counts.
         self._deja_sequence += 1
-        in_place = inputs is outputs
-        copies = None
-        outputs, written, dtype = engine.plain(outputs)
-        if written is None:
-            copies = Dense(outputs, read=in_place)
-            written, dtype = copies.pieces, copies.dtype
-        if in_place:
-            inputs, read = outputs, written
-            dtype = dtype if dtype >= 0 else BYTES
-        else:
-            inputs, read, kind = engine.plain(inputs)
-            if read is None:
-                copied = Dense(inputs, read=True)  # up to the end of the call
-                read, kind = copied.pieces, copied.dtype
-            dtype = dtype_of(kind, dtype)
-        if call_names.are_wanted:
-            call_names.tell(inputs or outputs, 2)
+        if call_names.are_wanted and self._deja_is_for_python:
+            call_names.tell(flat(inputs) or flat(outputs), 2)
         real = self._deja_methods.get(name) or self._deja_find_method(name)
         function = _NAMES.get(name) or operation_name(name)
         stack = 0 if python_stack.IS_FOUND else python_stack.here(2)
-        value, group, operation, answer = engine.group_call(
-            function, real.call, args, kwargs, read, written, self._deja_group, dtype, op, peer, tag, stack, 0, None, 0
+        copies = None
+        made = engine.operation(
+            function, real.call, args, kwargs, inputs, outputs, self._deja_group, op, peer, tag, stack
         )
+        if made is None:
+            copies, made = _with_copies(
+                function, real.call, args, kwargs, inputs, outputs, self._deja_group, op, peer, tag, stack
+            )
+        value, operation, answer, inputs, outputs, written, dtype = made
         if answer is not None:
-            outcome = engine.served(group, operation, answer)
+            outcome = engine.served(self._deja_group, operation, answer)
             if copies is not None:
                 copies.write_back()
             if is_blocking:
@@ -267,16 +244,36 @@ class Group(c10d.ProcessGroup):
             return torch_works.served(name, outcome, outputs)
         if operation == 0:  # not recorded: a plug-in makes it as part of an operation of its own
             return value
-        flight = None
         # What code of Python's writes is a change as any other one.
-        if torch_flights.are_wanted and not real.is_python:
-            flight = torch_flights.watched(name, inputs, outputs)
-        # Asking another work for it raises, and that takes a millisecond.
-        source = value._source_rank if name == "recv_anysource" else None
-        ending = torch_works.Ending((group, operation, dtype), written, copies, source, flight)
+        is_watched = torch_flights.are_wanted and not real.is_python
+        look = None
+        if is_watched or copies is not None or name == "recv_anysource":
+            flight = torch_flights.watched(name, inputs, outputs, self._deja_is_for_python) if is_watched else None
+            # Asking another work for it raises, and that takes a millisecond.
+            source = value._source_rank if name == "recv_anysource" else None
+            look = torch_works.last_look(operation, copies, source, flight)
+        end = engine.ending(self._deja_group, operation, dtype, written, look)
         if is_blocking:
-            return ending.succeeded()
-        return torch_works.recorded(name, self._deja_watcher, value, ending, outputs)
+            return end(None, ())
+        return self._deja_recorded(name, self._deja_watcher, value, end, outputs)
+
+    _deja_recorded = staticmethod(torch_works.recorded)
+    # Whether code of the program, or of a library of Python's, chooses the tensors and waits for them.
+    _deja_is_for_python = True
+
+
+def _with_copies(function, real, args, kwargs, inputs, outputs, group, op, peer, tag, stack):
+    """The Dense of what is written, and what engine.operation() returns for tensors that it can take."""
+    in_place = inputs is outputs
+    outputs = flat(outputs)
+    copies = Dense(outputs, read=in_place)
+    inputs = outputs if in_place else flat(inputs)
+    read = copies if in_place else Dense(inputs, read=True)  # up to the end of the call
+    dtype = dtype_of(read.dtype, copies.dtype)
+    value, _, operation, answer = engine.group_call(
+        function, real, args, kwargs, read.pieces, copies.pieces, group, dtype, op, peer, tag, stack, 0, None, 0
+    )
+    return copies, (value, operation, answer, inputs, outputs, copies.pieces, dtype)
 
 
 # Since torch 2.13 these names are for what had others before.

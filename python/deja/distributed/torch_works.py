@@ -2,6 +2,7 @@
 
 import _thread
 import atexit
+import functools
 import os
 import queue
 import sys
@@ -23,7 +24,7 @@ _queue_callback = torch._C._ImperativeEngine().queue_callback  # torch.autograd 
 
 # Since 2.9 C++ that is given a Work of Python's keeps it alive. Before, it kept its own half only, whose wait never
 # ends: there C++ gets Works of C++.
-_CPP_KEEPS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
+CPP_KEEPS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
 
 
 def _called_by_python(method, depth):
@@ -66,67 +67,31 @@ class _OwnLock:
         self._release()
 
 
-class Ending:
-    """Hands the end of one operation to the recorder, once, whichever thread learns of it first. Others wait until that
-    is done."""
+def last_look(operation, copies, source, flight):
+    """What engine.ending() has called before the end of the operation, a number, is recorded.
 
-    __slots__ = ("_operation", "_written", "_copies", "_source", "_flight", "_is_over")
+    copies: the Dense that has what it writes, if any. source: asks who sent what was received; None: not needed.
 
-    def __init__(self, operation, written, copies, source, flight):
-        """operation: its group, number and element type. written: the pieces that it writes.
+    flight: what torch_flights.watched() said.
+    """
 
-        copies: the Dense that has them, if any. source: asks who sent what was received; None: not needed.
+    def look():
+        if flight is not None:
+            torch_flights.tell_if_changed(flight, operation)
+        if copies is not None:
+            copies.read_back()
+        return -1 if source is None else source()
 
-        flight: what torch_flights.watched() said.
-        """
-        self._operation, self._written, self._copies, self._source = operation, {0: written}, copies, source
-        self._flight = flight
-        self._is_over = False
-
-    def succeeded(self):
-        try:
-            written = self._written.pop(0, None)  # in one step, whatever other threads do
-            if written is None:
-                self._await_other()
-                return
-            if self._flight is not None:
-                torch_flights.tell_if_changed(self._flight, self._operation[1])
-                self._flight = None
-            if self._copies is not None:
-                self._copies.read_back()
-            src = -1 if self._source is None else self._source()
-            engine.group_done(*self._operation, written, src, None)
-        finally:  # a handler of a signal may have raised an exception at any place
-            self._is_over = not self._written
-
-    def failed(self, error):
-        try:
-            if self._written.pop(0, None) is None:
-                self._await_other()
-            else:
-                engine.group_done(*self._operation, b"", -1, engine.describe(error))
-        finally:
-            self._is_over = not self._written
-
-    def _await_other(self):
-        """Until the thread that was first is done."""
-        while not self._is_over:
-            engine.as_library(time.sleep, (0.0001,))
+    return look
 
 
 class RecordedWork(c10d.Work):
-    def __init__(self, watcher, work, ending, outputs):
+    def __init__(self, watcher, work, end, outputs):
         _make_work(self)
-        self._watcher, self._work, self._ending, self._outputs = watcher, work, ending, outputs
+        self._watcher, self._work, self._end, self._outputs = watcher, work, end, outputs
 
     def wait(self, *timeout):
-        try:
-            result = engine.as_library(self._work.wait, timeout)
-        except BaseException as error:
-            self._ending.failed(error)
-            raise
-        self._ending.succeeded()
-        return result
+        return self._end(self._work.wait, timeout)
 
     def synchronize(self):
         self.wait()
@@ -135,7 +100,7 @@ class RecordedWork(c10d.Work):
         done = engine.as_library(self._work.is_completed, ())
         # exception() of a work of C++ cannot be asked from Python: it raises.
         if done and self._work.is_success():
-            self._ending.succeeded()
+            self._end(None, ())
         return done
 
     def is_success(self):
@@ -155,16 +120,10 @@ class RecordedWork(c10d.Work):
     def get_future(self):
         if not _called_by_python("get_future", 1) and _at_end_of_backward(self.note):
             return self._work.get_future()
-        return self._watcher.future(self._work, self._ending, self._outputs)
+        return self._watcher.future(self._work, self._end, self._outputs)
 
     def note(self):
-        """Waits, and leaves it to others to meet the error."""
-        try:
-            self.wait()
-        except Exception as error:
-            if handlers.have_raised(error):
-                raise
-
+        _note(self._work, self._end)
 
     def block_current_stream(self):
         return self._work.block_current_stream()
@@ -178,15 +137,31 @@ def _text(name):
     return f"{name} of torch.distributed.Work: Deja does not know it; a replay ends where it is called"
 
 
-def recorded(name, watcher, work, ending, outputs):
-    """The Work of a recorded operation, for who called it."""
-    made = RecordedWork(watcher, work, ending, outputs)
-    if _CPP_KEEPS_WORKS or name in ("send", "recv", "recv_anysource") or _called_by_python(name, 3):
+def _note(work, end, _outputs=None):
+    """Waits, and leaves it to others to meet the error. _outputs: are there until then."""
+    try:
+        end(work.wait, ())
+    except Exception as error:
+        if handlers.have_raised(error):
+            raise
+
+
+def recorded(name, watcher, work, end, outputs):
+    """The Work of a recorded operation, for who called it. end: what engine.ending() made."""
+    made = RecordedWork(watcher, work, end, outputs)
+    if CPP_KEEPS_WORKS or name in ("send", "recv", "recv_anysource") or _called_by_python(name, 3):
         return made
     # C++ waits for the operation at once, unless it is in a backward pass.
     if not _at_end_of_backward(made.note):
         made.wait()
     return work
+
+
+def recorded_for_reducer(name, watcher, work, end, outputs):
+    """The same for C++ that hands no tensor on before a backward pass ends."""
+    if _at_end_of_backward(functools.partial(_note, work, end, outputs)):
+        return work
+    return recorded(name, watcher, work, end, outputs)
 
 
 class Watcher:
@@ -205,10 +180,10 @@ class Watcher:
         self._is_running = False
         self._threads = set()
 
-    def future(self, work, ending, outputs):
+    def future(self, work, end, outputs):
         """A future that is done once the results of `work` have been recorded."""
         ended = torch.futures.Future()
-        item = work, ending, outputs, ended
+        item = work, end, outputs, ended
         with self._lock:
             self._unseen += 1
             # A callback may wait for an operation that it issues itself, on the thread that sees to the others.
@@ -232,13 +207,10 @@ class Watcher:
                 self._threads.discard(_thread.get_ident())
                 return
 
-    def _see(self, work, ending, outputs, ended):
+    def _see(self, work, end, outputs, ended):
         try:
-            result = _value_of(work, outputs)
-            ending.succeeded()
-            ended.set_result(result)
+            ended.set_result(end(_value_of, (work, outputs)))
         except Exception as error:  # given to who asks the future
-            ending.failed(error)
             ended.set_exception(error)
         with self._lock:
             self._unseen -= 1
@@ -266,7 +238,7 @@ class ServedWork(c10d.Work):
 
     def wait(self, *timeout):
         if self._outcome.state == engine.UNKNOWN:
-            engine.group_done(self._outcome.group, self._outcome.operation, BYTES, b"", -1, None)
+            engine.ending(self._outcome.group, self._outcome.operation, BYTES, b"", None)(None, ())
         if self._outcome.state == engine.FAILED:
             raise engine.recorded_error(self._outcome.error)
         return True
@@ -326,7 +298,7 @@ for _name in set(dir(c10d.Work)) - set(dir(object)) - {"boxed", "unbox", "_pybin
 def served(name, outcome, outputs):
     """The Work of a served operation, for who called it."""
     made = ServedWork(outcome, outputs)
-    if _CPP_KEEPS_WORKS or _called_by_python(name, 3):
+    if CPP_KEEPS_WORKS or _called_by_python(name, 3):
         return made
     if outcome.state != engine.DONE and not _at_end_of_backward(made.wait):
         made.wait()

@@ -19,7 +19,6 @@ _MOST_ALIKE = 1000  # answers to one question that are all told; then one in as 
 _MOST_PATHS = 4096
 
 _asked = {}  # by function and path: the last answer, and how often it was asked
-_is_of_program = functools.lru_cache(maxsize=None)(seen.is_of_program)
 _installed = False
 
 
@@ -42,7 +41,7 @@ def _looked(function, name):
     @functools.wraps(function)
     def looked(*args, **kwargs):
         answer = function(*args, **kwargs)
-        if args and _is_of_program(sys._getframe(1).f_code.co_filename):
+        if args and seen.is_of_program(sys._getframe(1).f_code.co_filename):
             _tell(name, args[0], answer)
         return answer
 

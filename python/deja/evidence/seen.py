@@ -90,6 +90,7 @@ def text_of(value):
     return "unknown" if value is None else f"{value:016x}"
 
 
+@functools.lru_cache(maxsize=None)
 def is_of_program(filename):
     return not filename.startswith((_HERE, "<", *_LIBRARIES)) and "-packages" + os.sep not in filename
 
@@ -104,11 +105,22 @@ def program_frame(depth):
 
 def place(depth):
     """Where the program is: 'train.py:57:main|train.py:70:<module>', the innermost of its own frames first."""
+    return text_of_place(own_frames(depth + 1))
+
+
+def own_frames(depth):
+    """What place() says, before it is a text: few of those that are kept are ever told."""
     found, frame = [], sys._getframe(depth + 1)
     while frame is not None and len(found) < _MAX_FRAMES:
         code = frame.f_code
         if is_of_program(code.co_filename):
-            name = getattr(code, "co_qualname", code.co_name)
-            found.append(f"{os.path.basename(code.co_filename)}:{frame.f_lineno}:{name}")
+            found.append((code, frame.f_lineno))
         frame = frame.f_back
-    return "|".join(found)
+    return found
+
+
+def text_of_place(frames):
+    """frames: of own_frames()."""
+    return "|".join(
+        f"{os.path.basename(code.co_filename)}:{line}:{getattr(code, 'co_qualname', code.co_name)}" for code, line in frames
+    )

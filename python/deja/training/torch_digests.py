@@ -65,6 +65,11 @@ class _Known:
         return step <= (_FIRST_OF_LARGE if self.bytes > _LARGE else _FIRST_STEPS) or step & (step - 1) == 0
 
 
+def may_be_due(step):
+    """Whether there is an optimizer of which before_step() would say something."""
+    return bool(_every) or step <= _FIRST_STEPS or step & (step - 1) == 0
+
+
 @seen.safely
 def before_step(optimizer, step):
     """step: the number of the step that begins, from 1."""

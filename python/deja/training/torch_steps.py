@@ -37,8 +37,11 @@ def _begin_to_count(optimizer):
     return known
 
 
-def _is_to_step(optimizer):
-    torch_digests.before_step(optimizer, steps_of(optimizer) + 1)
+def _is_to_step(optimizer, _args=None, _kwargs=None):
+    known = _steps_of.get(id(optimizer))
+    step = 1 if known is None else known[1] + 1
+    if torch_digests.may_be_due(step):
+        torch_digests.before_step(optimizer, step)
 
 
 def _has_stepped(optimizer, _args=None, _kwargs=None):
@@ -63,7 +66,7 @@ def install(module):
         return
     before_steps = getattr(module, "register_optimizer_step_pre_hook", None)
     if before_steps is not None and torch_digests.are_wanted():
-        before_steps(lambda optimizer, _args, _kwargs: _is_to_step(optimizer))
+        before_steps(_is_to_step)
     after_steps = getattr(module, "register_optimizer_step_post_hook", None)
     if after_steps is not None:
         after_steps(_has_stepped)

@@ -64,7 +64,7 @@ def main():
 
     from deja import engine
     from deja.interpreter import python_stack
-    from deja.distributed import torch_dense, torch_groups, torch_operations, torch_passing, torch_works
+    from deja.distributed import torch_groups, torch_operations, torch_passing, torch_works
 
     rows = set(re.findall(r"DEJA_FN\(\d+, int, (c10d_\w+)", (ROOT / "api/tables/c10d.def").read_text()))
     methods, properties = torch_passing.names()
@@ -81,7 +81,7 @@ def main():
         return value
 
     engine.group_call, engine.store_call = group_call, store_call
-    engine.plain = lambda tensors: (torch_dense.flat(tensors), None, 255)
+    engine.operation = lambda *_: None
     python_stack.here = lambda depth: 0
     engine.not_recorded = lambda what, may_be=False: said.append(what)
     engine.as_library = lambda call, arguments=(): call(*arguments)
