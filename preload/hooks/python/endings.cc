@@ -119,7 +119,7 @@ PyObject* NewEnding(PyObject*, PyObject* const* arguments, intptr_t) {
   if (!capsule) return nullptr;
   ending->outputs = NewReference(arguments[3]);
   if (arguments[4] != py.none) ending->look = NewReference(arguments[4]);
-  ending.release();
+  static_cast<void>(ending.release());  // the capsule's
   return py.PyCFunction_NewEx(&g_end, capsule.get(), nullptr);
 }
 

@@ -117,14 +117,13 @@ PyObject* States(PyObject*, PyObject* const* arguments, intptr_t) {
 }
 
 PyObject* StatesIf(PyObject*, PyObject* const* arguments, intptr_t) {
-  const auto [attributes, modules, absent, memory, told] =
-      std::array{arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]};
-  const auto is_absent = [&](PyObject* name) {
+  PyObject* const modules = arguments[1];
+  const auto is_absent = [modules](PyObject* name) {
     return Python().PyDict_GetItem(modules, name) == nullptr;
   };
-  const bool holds = ForEach(attributes, &HasAttribute) && ForEach(absent, is_absent) &&
-                     ForEach(memory, &HasMemory);
-  return holds ? States(nullptr, &told, 1) : Answer(false);
+  const bool holds = ForEach(arguments[0], &HasAttribute) && ForEach(arguments[2], is_absent) &&
+                     ForEach(arguments[3], &HasMemory);
+  return holds ? States(nullptr, arguments + 4, 1) : Answer(false);
 }
 
 }  // namespace deja::preload
