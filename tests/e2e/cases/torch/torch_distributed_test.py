@@ -151,6 +151,18 @@ class TorchDistributed(TorchTest):
 
     def test_every_operation(self):
         self.assertJobReplays("operations", 3)
+        shown = self.checked(self.deja("show", self.trace_path(), "--rank", "0", "--kind", "enter")).stdout
+        for reduction in ("sum", "max", "min", "prod"):
+            self.assertRegex(shown, rf"c10d_allreduce .*op={reduction} ")
+
+    def test_reducers_of_data_parallel_models(self):
+        """Their operations end, and are recorded, whatever else a backward pass does."""
+        self.assertJobReplays("reducers", 2)
+        calls = self.show_json("--rank", "0", "--kind", "enter")
+        ended = {(e["comm"], e["seq_on_comm"]) for e in self.show_json("--rank", "0", "--kind", "results")}
+        issued = {(e["comm"], e["seq_on_comm"]) for e in calls if e["call"] == "c10d_allreduce"}
+        self.assertGreater(len(issued), 20)
+        self.assertLess(len(issued - ended), 5)  # of the pass that fails
 
     def test_objects_of_unequal_sizes(self):
         """What pads them is the same in both runs."""
