@@ -15,18 +15,13 @@ from deja.interpreter import python_stack
 
 def begin_step(number):
     """A step of the training loop begins with the states as they are now. Returns the step to go on with."""
-    if python_stack.IS_FOUND:
-        return _begin_step(number)
-    before = engine.python_at(python_stack.here(1))
+    before = None if python_stack.IS_FOUND else engine.python_at(python_stack.here(1))
     try:
-        return _begin_step(number)
+        number = engine.step(number)
+        compare()
     finally:
-        engine.python_at(before)
-
-
-def _begin_step(number):
-    number = engine.step(number)
-    compare()
+        if before is not None:
+            engine.python_at(before)
     return number
 
 

@@ -159,9 +159,11 @@ def recorded(name, watcher, work, end, outputs):
 
 def recorded_for_reducer(name, watcher, work, end, outputs):
     """The same for C++ that hands no tensor on before a backward pass ends."""
-    if _at_end_of_backward(functools.partial(_note, work, end, outputs)):
-        return work
-    return recorded(name, watcher, work, end, outputs)
+    try:
+        _queue_callback(functools.partial(_note, work, end, outputs))
+    except RuntimeError:  # no backward pass
+        return recorded(name, watcher, work, end, outputs)
+    return work
 
 
 class Watcher:
