@@ -1,9 +1,10 @@
 // The C API of the interpreter that this process has. With it, functions of Deja's are called as
 // Python's built-in ones are, without a frame of Python's on the way.
 //
-// Only functions of the stable ABI (PEP 384), which each CPython from 3.8 on exports. Objects are
-// never looked into. The functions are found by name: the same library serves all versions, and
-// loads where there is no Python. The calling thread holds the interpreter's lock.
+// Only functions of the stable ABI (PEP 384), which each CPython from 3.8 on exports. Objects of
+// the interpreter are never looked into. The functions are found by name: the same library serves
+// all versions, and loads where there is no Python. The calling thread holds the interpreter's
+// lock.
 #ifndef DEJA_PRELOAD_HOOKS_PYTHON_INTERPRETER_H_
 #define DEJA_PRELOAD_HOOKS_PYTHON_INTERPRETER_H_
 
