@@ -57,9 +57,6 @@ struct StoreCall : Call {
 class GroupCalls {
  public:
   [[nodiscard]] virtual GroupMode ModeOfGroups() const { return GroupMode::kOff; }
-  // Whether OnGroupCall and OnGroupDone neither wait nor read a tensor, so that their caller may
-  // keep a lock that other threads want.
-  [[nodiscard]] virtual bool AreGroupCallsShort() const { return false; }
   virtual void OnGroupCall(GroupCall& call) { call.invoke(call); }
   virtual void OnGroupDone(const GroupEnd& /*end*/) {}
   virtual void OnStoreCall(StoreCall& call) { call.invoke(call); }

@@ -46,7 +46,6 @@ class NcclRecorder : public preload::NcclCalls,
   [[nodiscard]] preload::GroupMode ModeOfGroups() const override {
     return preload::GroupMode::kRecording;
   }
-  [[nodiscard]] bool AreGroupCallsShort() const override;
   void OnGroupCall(preload::GroupCall& call) override;
   void OnGroupDone(const preload::GroupEnd& end) override;
   void OnStoreCall(preload::StoreCall& call) override;

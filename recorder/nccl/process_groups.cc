@@ -61,11 +61,6 @@ format::Tensor Describe(Recording& rec, const BufferUse& use, bool keep, uint32_
 
 }  // namespace
 
-bool NcclRecorder::AreGroupCallsShort() const {
-  const Recording* rec = recorder_.Active();
-  return rec != nullptr && rec->config.level == Level::kOrder;
-}
-
 void NcclRecorder::OnGroupCall(GroupCall& call) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return call.invoke(call);

@@ -46,7 +46,7 @@ bool Look(Ending& ending) {
 
 void Record(Ending& ending) {
   const Pieces outputs = ending.end.failed ? Pieces{} : PiecesOf(ending.outputs);
-  const Unlocked unlocked(GroupOperationsAreShort());
+  const Unlocked unlocked;
   EndGroupOperation(ending.end, outputs);
 }
 

@@ -55,9 +55,7 @@ bool Make(PyObject* const* call_of_real, GroupOperation& call, RealCall& made) {
   call.context = &made;
   bool is_served = false;
   {
-    // Giving the lock up costs as much as a short record. A replay does it where a group is made,
-    // and with --threads order its taking is an event.
-    Unlocked unlocked(call.group != 0 && GroupOperationsAreShort());
+    Unlocked unlocked;
     made.unlocked = &unlocked;
     is_served = CallGroup(call);
   }

@@ -117,11 +117,6 @@ Engine* EngineForGroups() {
   return t_in_real_call ? nullptr : GetEngine();
 }
 
-bool GroupOperationsAreShort() {
-  Engine* engine = EngineForGroups();
-  return engine != nullptr && engine->groups->AreGroupCallsShort();
-}
-
 bool CallGroup(GroupOperation& operation) {
   const api::ApiInfo* info = api::FindC10d(operation.function);
   const uint64_t element = digest::ElementSize(operation.dtype);
@@ -134,7 +129,7 @@ bool CallGroup(GroupOperation& operation) {
   const ErrnoKeeper keep;
   Flat input(operation.inputs);
   Flat output(operation.outputs);
-  if (!engine->groups->AreGroupCallsShort()) input.Gather();
+  input.Gather();
   struct Invocation : GroupCall {
     GroupOperation* passed;
   } made;
@@ -168,7 +163,7 @@ void EndGroupOperation(GroupEnd& end, const Pieces& outputs) {
   if (engine == nullptr) return;
   const ErrnoKeeper keep;
   Flat output(outputs);
-  if (!engine->groups->AreGroupCallsShort()) output.Gather();
+  output.Gather();
   end.output = {static_cast<const std::byte*>(output.data()), output.bytes()};
   const Guard guard;
   engine->groups->OnGroupDone(end);

@@ -49,9 +49,6 @@ struct GroupOperation {
   std::string_view error;
 };
 
-// Whether the next two neither wait nor read a tensor, but for what `real` does.
-bool GroupOperationsAreShort();
-
 // Has the operation made, or answers from the recording: true, and `real` was not called.
 bool CallGroup(GroupOperation& operation);
 

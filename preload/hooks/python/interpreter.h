@@ -107,20 +107,17 @@ class Reference {
 // Another reference to an object.
 PyObject* NewReference(PyObject* object);
 
-// The calling thread without the interpreter's lock, unless it keeps that.
+// The calling thread without the interpreter's lock.
 class Unlocked {
  public:
-  explicit Unlocked(bool keeps = false) : state_(keeps ? nullptr : Python().PyEval_SaveThread()) {}
-  ~Unlocked() {
-    if (state_ != nullptr) Python().PyEval_RestoreThread(state_);
-  }
+  Unlocked() : state_(Python().PyEval_SaveThread()) {}
+  ~Unlocked() { Python().PyEval_RestoreThread(state_); }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
   // Has `call` made with the lock.
   template <typename Call>
   void Lock(Call call) {
-    if (state_ == nullptr) return call();
     Python().PyEval_RestoreThread(state_);
     call();
     state_ = Python().PyEval_SaveThread();
