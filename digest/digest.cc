@@ -83,14 +83,6 @@ int64_t OrderKey(uint64_t bits, uint32_t size) {
   return (bits & sign) != 0 ? -magnitude : magnitude;
 }
 
-template <typename T>
-uint64_t IntegerDistance(const std::byte* a, const std::byte* b) {
-  T x = LoadAt<T>(a);
-  T y = LoadAt<T>(b);
-  return x < y ? static_cast<uint64_t>(y) - static_cast<uint64_t>(x)
-               : static_cast<uint64_t>(x) - static_cast<uint64_t>(y);
-}
-
 }  // namespace
 
 uint32_t ElementSize(uint32_t dtype) {
@@ -205,25 +197,8 @@ double ElementAsDouble(const std::byte* element, uint32_t dtype) {
 }
 
 uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype) {
-  switch (dtype) {
-    case kint8:
-      return IntegerDistance<int8_t>(a, b);
-    case kuint8:
-    case format::kRawBytes:
-      return IntegerDistance<uint8_t>(a, b);
-    case kint32:
-      return IntegerDistance<int32_t>(a, b);
-    case kuint32:
-      return IntegerDistance<uint32_t>(a, b);
-    case kint64:
-      return IntegerDistance<int64_t>(a, b);
-    case kuint64:
-      return IntegerDistance<uint64_t>(a, b);
-    default:
-      break;
-  }
-  if (!IsFloat(dtype)) return 0;
-  if (std::isnan(ElementAsDouble(a, dtype)) || std::isnan(ElementAsDouble(b, dtype)))
+  if (!IsFloat(dtype) || std::isnan(ElementAsDouble(a, dtype)) ||
+      std::isnan(ElementAsDouble(b, dtype)))
     return std::numeric_limits<uint64_t>::max();
   uint32_t size = kTypes[dtype].size;
   int64_t x = OrderKey(Bits(a, size), size);

@@ -59,7 +59,7 @@ TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype);
 double ElementAsDouble(const std::byte* element, uint32_t dtype);
 
 // Distance in units in the last place of two floating-point elements of the same type, as a number
-// of representable values. 0 for equal elements, UINT64_MAX if either is NaN. For integers |a-b|.
+// of representable values. 0 for equal elements, UINT64_MAX if either is NaN or they are integers.
 uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype);
 
 }  // namespace deja::digest

@@ -16,7 +16,7 @@ struct ElementDifference {
   bool found = false;
   uint64_t first = 0;      // index of the first element that differs
   uint64_t different = 0;  // how many do
-  uint64_t ulps = 0;       // distance of the first; UINT64_MAX: one of them is NaN
+  uint64_t ulps = 0;       // distance of the first; UINT64_MAX: integers, or one of them is NaN
   std::string a;           // the first, as text
   std::string b;
 };

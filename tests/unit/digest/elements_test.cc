@@ -12,6 +12,7 @@
 namespace deja::preload {
 namespace {
 
+constexpr uint32_t kInt32 = 2;
 constexpr uint32_t kInt64 = 4;
 constexpr uint32_t kFloat32 = 7;
 constexpr uint32_t kFloat64 = 8;
@@ -46,6 +47,15 @@ TEST(CompareElementsTest, DistanceCrossesZeroAndNanHasNone) {
       digest::CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32);
   EXPECT_EQ(difference.ulps, UINT64_MAX);
   EXPECT_EQ(difference.b, "nan");
+}
+
+TEST(CompareElementsTest, IntegersHaveNoDistance) {
+  std::vector<int32_t> recorded{5};
+  std::vector<int32_t> live{7};
+  const digest::ElementDifference difference =
+      digest::CompareElements(BytesOfElements(recorded), BytesOfElements(live), kInt32);
+  EXPECT_EQ(difference.ulps, UINT64_MAX);
+  EXPECT_EQ(difference.b, "7");
 }
 
 TEST(CompareElementsTest, EqualBytesHaveNoDifference) {
