@@ -1,8 +1,8 @@
 /* Functions that Python calls as its own built-in ones. A training loop needs them in each step,
  * where a call by ctypes costs several times as much.
  *
- * All of them hold the interpreter's lock. group_call, operation, end and step give it up for as
- * long as the recorder or the replayer is at work (group_operations.h).
+ * All of them hold the interpreter's lock. While the recorder or the replayer is at work,
+ * group_call, operation, end and step give it up (group_operations.h).
  */
 #ifndef DEJA_PRELOAD_HOOKS_PYTHON_BUILTINS_H_
 #define DEJA_PRELOAD_HOOKS_PYTHON_BUILTINS_H_
