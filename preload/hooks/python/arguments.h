@@ -28,8 +28,9 @@ inline const char* Text(PyObject* text) {
   return text == Python().none ? nullptr : Python().PyUnicode_AsUTF8(text);
 }
 
-// A bytes object; null for None.
+// A bytes object, or None.
 struct Bytes {
+  // Null for None.
   explicit Bytes(PyObject* held) {
     if (held == Python().none) return;
     data = Python().PyBytes_AsString(held);
@@ -39,6 +40,7 @@ struct Bytes {
   uint64_t size = 0;
 };
 
+// The tensors that a bytes object of group_operations.h's Piece names.
 inline Pieces PiecesOf(PyObject* held) {
   const Bytes bytes(held);
   return {reinterpret_cast<const Piece*>(bytes.data), bytes.size / sizeof(Piece)};

@@ -12,6 +12,7 @@ namespace deja::preload {
 // Once, before any exception is described: describe(error) is the text, as bytes, that a trace has.
 void SetDescribe(PyObject* describe);
 
+// Empty until it has taken one; one at a time.
 class Raised {
  public:
   Raised() = default;
