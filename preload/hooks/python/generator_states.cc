@@ -95,7 +95,8 @@ bool HasMemory(PyObject* check) {
   if (held == nullptr) return false;
   const Bytes bytes(held);
   const void* const data = Address(address);
-  return Python().PyErr_Occurred() == nullptr && std::memcmp(data, bytes.data, bytes.size) == 0;
+  if (Python().PyErr_Occurred() != nullptr || bytes.data == nullptr) return false;
+  return std::memcmp(data, bytes.data, bytes.size) == 0;
 }
 
 PyObject* Answer(bool is_true) {
