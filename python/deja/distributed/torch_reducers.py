@@ -35,7 +35,9 @@ def install(distributed):
             super().__init__(*map(known, args), **{name: known(value) for name, value in kwargs.items()})
 
         def _update_process_group(self, group):
-            super()._update_process_group(self._deja_known(group))
+            known = self._deja_known(group)
+            super()._update_process_group(known)
+            self._deja_groups = [known]  # C++ has let go of the one before
 
         def _deja_known(self, value):
             if not isinstance(value, Recorded):
