@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <ctime>
-#include <utility>
 #include <vector>
 
 #include "common/runtime/clock_ns.h"
@@ -16,9 +15,13 @@ namespace deja::preload {
 namespace {
 
 using Dealloc = void (*)(void*);
+using Clear = int (*)(void*);
 
 // Nested deaths beyond it wait. CPython's own limit is that of a type whose deallocator is its own.
 constexpr uint32_t kDeepest = 50;
+// The collector of garbage may run in `tell`, and the program's exceptions die by it. A limit,
+// since `tell` raises and catches exceptions itself.
+constexpr uint32_t kNestedTells = 2;
 constexpr int64_t kBurst = 64;  // reported at once
 constexpr int64_t kRefillNs = 100'000'000;
 
@@ -41,26 +44,33 @@ struct Way {
   int64_t refilled_ns = 0;
 };
 
+// What a type had before.
+struct Original {
+  void* type;
+  Dealloc dealloc;
+  Clear clear;
+};
+
 // All of it under the interpreter's lock. Never destroyed: exceptions die until the process ends.
 struct Watch {
   deja_exception_layout layout;
   void* tell = nullptr;
-  std::vector<std::pair<void*, Dealloc>> originals;  // by type, sorted
-  std::vector<void*> waiting;                        // exceptions whose death waits
+  std::vector<Original> originals;  // sorted by type
+  std::vector<void*> waiting;       // exceptions whose death waits
   std::array<Way, 256> ways;
 };
 
 constinit Watch* g_watch = nullptr;
 constinit bool g_has_ended = false;
 constinit thread_local uint32_t t_depth __attribute__((tls_model("initial-exec"))) = 0;
-constinit thread_local bool t_is_telling __attribute__((tls_model("initial-exec"))) = false;
+constinit thread_local uint32_t t_tells __attribute__((tls_model("initial-exec"))) = 0;
 
-Dealloc OriginalOf(Watch& watch, void* exception) {
+const Original* OriginalOf(const Watch& watch, void* exception) {
   for (void* type = At<void*>(exception, watch.layout.type); type != nullptr;
        type = At<void*>(type, watch.layout.base)) {
     const auto it = std::lower_bound(watch.originals.begin(), watch.originals.end(), type,
-                                     [](const auto& one, void* key) { return one.first < key; });
-    if (it != watch.originals.end() && it->first == type) return it->second;
+                                     [](const Original& one, void* key) { return one.type < key; });
+    if (it != watch.originals.end() && it->type == type) return &*it;
   }
   return nullptr;
 }
@@ -123,7 +133,7 @@ void RaiseLater(Watch& watch) {
 }
 
 // The program's own error, if one is set, and errno stay as they are.
-void Tell(Watch& watch, void* exception, void* traceback) {
+void TellWay(Watch& watch, void* exception, void* traceback) {
   const ErrnoKeeper keep;
   const deja_exception_layout& py = watch.layout;
   void* innermost = traceback;
@@ -155,15 +165,25 @@ void Tell(Watch& watch, void* exception, void* traceback) {
   if (!keeps_codes) py.Py_DecRef(catcher), py.Py_DecRef(raiser);
 }
 
+// Whether it was raised, and `tell` may be called.
+bool IsToBeTold(const Watch& watch, void* exception) {
+  return At<void*>(exception, watch.layout.traceback) != nullptr &&
+         At<void*>(exception, watch.layout.args) != nullptr && t_tells < kNestedTells &&
+         !g_has_ended;
+}
+
+// The caller holds a reference to the exception.
+void Tell(Watch& watch, void* exception) {
+  ++t_tells;
+  TellWay(watch, exception, At<void*>(exception, watch.layout.traceback));
+  --t_tells;
+}
+
 // While `tell` runs the exception is alive for the collector of garbage. False: it is alive still.
 bool TellDeath(Watch& watch, void* exception) {
-  void* const traceback = At<void*>(exception, watch.layout.traceback);
-  if (traceback == nullptr || At<void*>(exception, watch.layout.args) == nullptr) return true;
-  if (t_is_telling || g_has_ended) return true;
-  t_is_telling = true;
+  if (!IsToBeTold(watch, exception)) return true;
   References(exception) = 1;
-  Tell(watch, exception, traceback);
-  t_is_telling = false;
+  Tell(watch, exception);
   if (--References(exception) == 0) return true;
   // Another thread has found it among all objects. The deallocator of its type, which has called
   // this one, gives up a reference to the type.
@@ -172,8 +192,7 @@ bool TellDeath(Watch& watch, void* exception) {
 }
 
 void Die(Watch& watch, void* exception) {
-  const Dealloc original = OriginalOf(watch, exception);
-  if (original != nullptr) original(exception);
+  if (const Original* original = OriginalOf(watch, exception)) original->dealloc(exception);
 }
 
 // What replaces a deallocator. An exception that was raised while another one was handled keeps
@@ -199,6 +218,15 @@ void OnDeath(void* exception) {
   --t_depth;
 }
 
+// What replaces the function by which the collector of garbage breaks cycles. An exception that a
+// variable of its own frame keeps has no traceback any more when it dies.
+int OnClear(void* exception) {
+  Watch& watch = *g_watch;
+  if (IsToBeTold(watch, exception)) Tell(watch, exception);
+  const Original* original = OriginalOf(watch, exception);
+  return original != nullptr ? original->clear(exception) : 0;
+}
+
 }  // namespace
 }  // namespace deja::preload
 
@@ -212,11 +240,15 @@ DEJA_EXPORT void deja_impl_watch_exceptions(const deja_exception_layout* layout,
   watch->tell = tell;
   layout->Py_IncRef(tell);
   for (uint64_t i = 0; i < count; ++i)
-    watch->originals.emplace_back(types[i], At<Dealloc>(types[i], layout->dealloc));
-  std::sort(watch->originals.begin(), watch->originals.end());
+    watch->originals.push_back(
+        {types[i], At<Dealloc>(types[i], layout->dealloc), At<Clear>(types[i], layout->clear)});
+  std::sort(watch->originals.begin(), watch->originals.end(),
+            [](const Original& one, const Original& other) { return one.type < other.type; });
   g_watch = watch;
-  for (const auto& [type, original] : watch->originals)
-    At<Dealloc>(type, layout->dealloc) = &OnDeath;
+  for (const Original& original : watch->originals) {
+    At<Dealloc>(original.type, layout->dealloc) = &OnDeath;
+    At<Clear>(original.type, layout->clear) = &OnClear;
+  }
 }
 
 DEJA_EXPORT void deja_impl_exceptions_end() {

@@ -1,9 +1,10 @@
 /* What python/deja/ calls by ctypes: exceptions of Python that the program has caught.
  *
  * An exception object that dies with a traceback was raised and did not end the program. So the
- * deallocators of Python's own exception types are replaced. They report deaths to a function of
- * Python's. Nothing else of the program costs more time than before. CPython calls a deallocator
- * with its global lock held.
+ * deallocators of Python's own exception types are replaced. So are the functions by which the
+ * collector of garbage clears exceptions in cycles of references. They report deaths to a function
+ * of Python's. Nothing else of the program costs more time than before. CPython calls both with its
+ * global lock held.
  */
 #ifndef DEJA_PRELOAD_HOOKS_PYTHON_EXCEPTION_API_H_
 #define DEJA_PRELOAD_HOOKS_PYTHON_EXCEPTION_API_H_
@@ -20,6 +21,7 @@ typedef struct {
   uint64_t type;      /* in any object */
   uint64_t base;      /* in a type: the type that it inherits from */
   uint64_t dealloc;   /* in a type */
+  uint64_t clear;     /* in a type */
   uint64_t args;      /* in an exception */
   uint64_t traceback; /* in an exception */
   uint64_t next;      /* in a traceback */
@@ -36,10 +38,12 @@ typedef struct {
 } deja_exception_layout;
 
 /* From now on tell(traceback, type, args) is called as an exception of one of the types, or of one
- * that inherits from them, dies. It returns true to hear no more of the same two functions. What it
- * raises, but for RecursionError, is raised in the program's first thread, which it soon gets to.
- * Once in a process, with the global lock held; the layout and `tell` are kept. Exceptions between
- * the same two functions are reported 64 times at once, then 10 times a second. */
+ * that inherits from them, dies. The types are static ones: the deallocator of a type on the heap
+ * calls that of the type that it inherits from. `tell` returns true to hear no more of the same two
+ * functions. What it raises, but for RecursionError, is raised in the program's first thread, which
+ * it soon gets to. Once in a process, with the global lock held; the layout and `tell` are kept.
+ * Exceptions between the same two functions are reported 64 times at once, then 10 times a second.
+ */
 void deja_impl_watch_exceptions(const deja_exception_layout* layout, void* const* types,
                                 uint64_t count, void* tell);
 

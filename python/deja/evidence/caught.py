@@ -17,6 +17,9 @@ from deja.interpreter import handlers
 
 _TESTED = ((3, 9), (3, 13))
 _WORD = 8
+# Places in a type, in words: sizes of an instance and of an item, and two functions (Include/cpython/object.h).
+_BASICSIZE, _ITEMSIZE, _DEALLOC, _CLEAR = 4, 5, 6, 24
+_ON_THE_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 # Generators that are closed, and loops over asynchronous ones, end by these. Out of memory nothing is noted.
 _LEFT_OUT = (GeneratorExit, MemoryError, StopAsyncIteration)
 _FUNCTIONS = (
@@ -33,7 +36,7 @@ class _Layout(ctypes.Structure):
     """deja_exception_layout of exception_api.h."""
 
     _fields_ = [
-        *((name, ctypes.c_uint64) for name in ("type", "base", "dealloc", "args", "traceback", "next", "frame")),
+        *((name, ctypes.c_uint64) for name in ("type", "base", "dealloc", "clear", "args", "traceback", "next", "frame")),
         ("RecursionError", ctypes.c_void_p),
         *((name, ctypes.c_void_p) for name in _FUNCTIONS),
     ]
@@ -52,7 +55,8 @@ def install():
 
 def _types():
     kinds = {kind for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)}
-    return sorted(map(id, kinds.difference(_LEFT_OUT)))
+    # ExceptionGroup is on the heap. Its deallocator calls that of BaseExceptionGroup.
+    return sorted(id(kind) for kind in kinds.difference(_LEFT_OUT) if not kind.__flags__ & _ON_THE_HEAP)
 
 
 def _layout():
@@ -75,7 +79,8 @@ def _layout():
         "traceback": _where(raised, inner),
         "next": _where(outer, inner),
         "frame": _where(outer, inner.tb_frame),
-        "dealloc": _where_dealloc_is(),
+        "dealloc": _where_types_have(_DEALLOC),
+        "clear": _where_types_have(_CLEAR),
     }
     inner = outer = raised = None
     if None in places.values() or None in functions.values():
@@ -97,16 +102,14 @@ def _where(thing, value, size=None):
     return found[0] if len(found) == 1 else None
 
 
-def _where_dealloc_is():
-    """After a type's name, size of an instance and of an item."""
-    size, item = 4, 5
-    for kind in (OSError, ValueError):
-        words = _words(kind, item + 2)
-        if (words[size], words[item]) != (kind.__basicsize__, kind.__itemsize__):
+def _where_types_have(function):
+    """Its place in bytes; None: types are not as expected."""
+    of_os_error, of_value_error, of_key_error = (_words(kind, _CLEAR + 1) for kind in (OSError, ValueError, KeyError))
+    for kind, words in ((OSError, of_os_error), (ValueError, of_value_error)):
+        if (words[_BASICSIZE], words[_ITEMSIZE]) != (kind.__basicsize__, kind.__itemsize__):
             return None
-    same = _words(ValueError, item + 2)[item + 1] == _words(KeyError, item + 2)[item + 1]
-    other = _words(OSError, item + 2)[item + 1] != _words(ValueError, item + 2)[item + 1]
-    return _WORD * (item + 1) if same and other else None
+    is_there = 0 != of_value_error[function] == of_key_error[function] != of_os_error[function] != 0
+    return _WORD * function if is_there else None
 
 
 def _tell(traceback, kind, args):

@@ -100,12 +100,14 @@ def main():
     thread.start()
     thread.join()
     chain(30000)
+    gc.collect()
     gc.set_threshold(5, 2, 2)
     threads = [threading.Thread(target=many, args=(100,)) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    gc.collect()  # among many other objects Python does not collect the oldest by itself
     print(total.tolist())
     dist.destroy_process_group()
 
