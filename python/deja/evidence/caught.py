@@ -143,7 +143,7 @@ def _tell_of(traceback, kind, args):
         error=kind.__name__,
         text=_text(args),
         raised=_places(own if by_program else own[:1]),
-        caught=_places([(catcher.f_code, catcher.f_lineno)]),
+        caught=_places([(catcher.f_code, catcher.f_lineno or traceback.tb_lineno)]),  # except* ends without a line
     )
     return False
 

@@ -56,15 +56,19 @@ class Caught(CheckNotes):
         program = torch_jobs.APPS / "standalone" / "dying_exceptions.py"
         unrecorded = self.checked(self.command([torch_jobs.PYTHON, program])).stdout
         self.assertEqual(self.checked(self.record_single(torch_jobs.PYTHON, program)).stdout, unrecorded)
-        groups = ("ExceptionGroup", "Ours") if unrecorded == "has groups: True\n" else ()
+        groups = (
+            *(f"{name} two%20of%20them in in_groups" for name in ("ExceptionGroup", "Ours")),
+            *["ExceptionGroup parts in in_parts"] * 2,  # the whole, and the part that except* took
+        ) if unrecorded == "has groups: True\n" else ()
         caught = sorted(f"{note['error']} {note['text']} in {note['caught'].split(':')[-1]}" for note in self.notes_of()
                         if note["kind"] == "check/caught")
         self.assertEqual(caught, sorted([
-            *(f"{name} two%20of%20them in in_groups" for name in groups),
+            *groups,
             "KeyError in%20a%20cycle in in_a_cycle",
             *(f"OSError attempt%20{number} in kept_in_a_variable" for number in range(3)),
             "ValueError alone in during_a_note",
         ]))
+        self.assertEqual([note["caught"] for note in self.notes_of() if ":None:" in note.get("caught", "")], [])
         self.assertIn("the same as recorded", self.checked(self.replay(0)).stdout)
 
     def test_an_exception_of_a_signal_s_handler_is_the_program_s(self):

@@ -39,20 +39,31 @@ def during_a_note():
     gc.set_threshold(700)
 
 
+GROUPS = """
 def in_groups():
-    class Ours(ExceptionGroup):  # noqa: F821: since Python 3.11
+    class Ours(ExceptionGroup):
         pass
 
-    for group in (ExceptionGroup, Ours):  # noqa: F821
+    for group in (ExceptionGroup, Ours):
         try:
             raise group("two of them", [ValueError(1), KeyError(2)])
-        except ExceptionGroup:  # noqa: F821
+        except ExceptionGroup:
             pass
+
+
+def in_parts():
+    try:
+        raise ExceptionGroup("parts", [ValueError(1)])
+    except* ValueError:
+        pass
+"""
 
 
 kept_in_a_variable()
 during_a_note()
 has_groups = sys.version_info >= (3, 11)
 if has_groups:
-    in_groups()
+    exec(compile(GROUPS, __file__, "exec"))  # older versions do not read it
+    in_groups()  # noqa: F821
+    in_parts()  # noqa: F821
 print("has groups:", has_groups)
