@@ -24,6 +24,20 @@ def _is_preloaded():
     return engine.mode() != engine.OFF
 
 
+def _is_of_the_main_interpreter():
+    """What Deja does in an interpreter is of the whole process: the others of a process are left alone. They share its
+    types, and may run at the same time."""
+    if sys.version_info < (3, 9):
+        return True
+    import _signal
+
+    try:
+        _signal.set_wakeup_fd(-1)  # as it is; others may not set it
+    except ValueError:
+        return False
+    return True
+
+
 def _run_the_next_one():
     path = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
@@ -32,7 +46,7 @@ def _run_the_next_one():
         spec.loader.exec_module(module)
 
 
-if _is_preloaded():
+if _is_preloaded() and _is_of_the_main_interpreter():
     if os.path.join(_HERE, "with-pdb") in sys.path:  # deja replay --pdb
         from deja.interpreter import debugger
 

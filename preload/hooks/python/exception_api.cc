@@ -51,18 +51,22 @@ struct Original {
   Clear clear;
 };
 
-// All of it under the interpreter's lock. Never destroyed: exceptions die until the process ends.
+// All of it under the lock of one interpreter. Never destroyed: exceptions die until the process
+// ends. Those of other interpreters, which share the types, read the layout and the originals only.
 struct Watch {
   deja_exception_layout layout;
   void* tell = nullptr;
+  void* interpreter = nullptr;      // that of `tell`
   std::vector<Original> originals;  // sorted by type
-  std::vector<void*> waiting;       // exceptions whose death waits
   std::array<Way, 256> ways;
 };
 
 constinit Watch* g_watch = nullptr;
 constinit bool g_has_ended = false;
 constinit thread_local uint32_t t_depth __attribute__((tls_model("initial-exec"))) = 0;
+// Exceptions whose death waits; of the outermost one that dies.
+constinit thread_local std::vector<void*>* t_waiting __attribute__((tls_model("initial-exec"))) =
+    nullptr;
 constinit thread_local uint32_t t_tells __attribute__((tls_model("initial-exec"))) = 0;
 
 const Original* OriginalOf(const Watch& watch, void* exception) {
@@ -169,7 +173,7 @@ void TellWay(Watch& watch, void* exception, void* traceback) {
 bool IsToBeTold(const Watch& watch, void* exception) {
   return At<void*>(exception, watch.layout.traceback) != nullptr &&
          At<void*>(exception, watch.layout.args) != nullptr && t_tells < kNestedTells &&
-         !g_has_ended;
+         !g_has_ended && watch.layout.PyInterpreterState_Get() == watch.interpreter;
 }
 
 // The caller holds a reference to the exception.
@@ -202,14 +206,15 @@ void OnDeath(void* exception) {
   if (t_depth >= kDeepest) {
     References(exception) = 1;
     watch.layout.Py_IncRef(At<void*>(exception, watch.layout.type));
-    watch.waiting.push_back(exception);
+    t_waiting->push_back(exception);
     return;
   }
-  ++t_depth;
+  std::vector<void*> waiting;
+  if (++t_depth == 1) t_waiting = &waiting;
   if (TellDeath(watch, exception)) Die(watch, exception);
-  while (t_depth == 1 && !watch.waiting.empty()) {
-    void* const next = watch.waiting.back();
-    watch.waiting.pop_back();
+  while (!waiting.empty()) {
+    void* const next = waiting.back();
+    waiting.pop_back();
     void* const type = At<void*>(next, watch.layout.type);
     if (--References(next) != 0) continue;
     Die(watch, next);
@@ -238,6 +243,7 @@ DEJA_EXPORT void deja_impl_watch_exceptions(const deja_exception_layout* layout,
   auto* watch = new Watch;
   watch->layout = *layout;
   watch->tell = tell;
+  watch->interpreter = layout->PyInterpreterState_Get();
   layout->Py_IncRef(tell);
   for (uint64_t i = 0; i < count; ++i)
     watch->originals.push_back(

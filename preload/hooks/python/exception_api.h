@@ -35,6 +35,7 @@ typedef struct {
   void (*Py_DecRef)(void* object);
   void* (*PyFrame_GetCode)(void* frame);
   int (*Py_AddPendingCall)(int (*function)(void*), void* context);
+  void* (*PyInterpreterState_Get)(void);
 } deja_exception_layout;
 
 /* From now on tell(traceback, type, args) is called as an exception of one of the types, or of one

@@ -24,7 +24,7 @@ _ON_THE_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _LEFT_OUT = (GeneratorExit, MemoryError, StopAsyncIteration)
 _FUNCTIONS = (
     *("PyErr_Fetch", "PyErr_Restore", "PyObject_CallFunctionObjArgs", "PyObject_IsTrue", "Py_IncRef", "Py_DecRef"),
-    *("PyFrame_GetCode", "Py_AddPendingCall"),
+    *("PyFrame_GetCode", "Py_AddPendingCall", "PyInterpreterState_Get"),
 )
 _LONGEST = 200
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -71,6 +71,14 @@ class Caught(CheckNotes):
         self.assertEqual([note["caught"] for note in self.notes_of() if ":None:" in note.get("caught", "")], [])
         self.assertIn("the same as recorded", self.checked(self.replay(0)).stdout)
 
+    def test_those_of_other_interpreters_are_left_alone(self):
+        program = torch_jobs.APPS / "standalone" / "interpreters.py"
+        self.assertEqual(self.checked(self.command([torch_jobs.PYTHON, program])).stdout, "done\n")
+        self.assertEqual(self.checked(self.record_single(torch_jobs.PYTHON, program)).stdout, "done\n")
+        caught = {note["text"].split(":")[0] for note in self.notes_of() if note["kind"] == "check/caught"}
+        self.assertEqual(caught, {"in%20the%20first%20one"})
+        self.assertIn("the same as recorded", self.checked(self.replay(0)).stdout)
+
     def test_an_exception_of_a_signal_s_handler_is_the_program_s(self):
         """It comes while Deja notes another one, too."""
         program = torch_jobs.APPS / "standalone" / "interrupted.py"
