@@ -6,11 +6,14 @@
 namespace deja {
 
 int MoveUp(int fd) {
-  constexpr int kFirst = 600;
-  const int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, kFirst);
-  if (moved < 0) return fd;
-  close(fd);
-  return moved;
+  if (fd < 0) return fd;
+  for (const int first : {600, 200}) {  // a process may be limited to 256
+    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, first);
+    if (moved < 0) continue;
+    close(fd);
+    return moved;
+  }
+  return fd;
 }
 
 }  // namespace deja

@@ -1,5 +1,5 @@
-// Numbers for Deja's own descriptors: out of the way of a program that is replayed, which gets the
-// numbers that it had.
+// Numbers for Deja's own descriptors, out of the program's way. Some programs count, close or
+// expect low ones. A replay gives a program the numbers that it had.
 //
 // Any thread.
 #ifndef DEJA_COMMON_OS_OWN_DESCRIPTOR_H_

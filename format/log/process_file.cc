@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/os/own_descriptor.h"
 #include "common/os/own_stat.h"
-#include "format/tail/tail.h"
 
 namespace deja::format {
 namespace {
@@ -94,7 +94,7 @@ class ProcessFileImpl final : public ProcessFile {
     if (IsOurs(fd_)) return {};
     const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return FailErrno("reopening: " + path_, errno);
-    fd_ = MoveFdUp(fd);
+    fd_ = MoveUp(fd);
     if (IsOurs(fd_)) return {};
     close(fd_);
     fd_ = -1;
@@ -116,7 +116,7 @@ void SpareFds::Reserve() {
   for (int& fd : fds_) {
     if (fd >= 0) continue;
     const int low = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (low >= 0) fd = MoveFdUp(low);
+    if (low >= 0) fd = MoveUp(low);
   }
 }
 
@@ -147,7 +147,7 @@ Result<std::unique_ptr<ProcessFile>> OpenProcessFile(const std::string& path, Fi
     fd = open(path.c_str(), flags, 0600);
   }
   if (fd < 0) return FailErrno("opening: " + path, errno);
-  fd = MoveFdUp(fd);
+  fd = MoveUp(fd);
   struct stat info {};
   if (fstat(fd, &info) != 0) {
     const int error = errno;

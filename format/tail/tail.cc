@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/os/own_descriptor.h"
 #include "common/os/own_stat.h"
 #include "common/process/process_identity.h"
 #include "common/runtime/errno_keeper.h"
@@ -26,7 +27,6 @@
 namespace deja::format {
 namespace {
 
-constexpr int kFirstHighFd = 200;
 constexpr uint64_t kMinArenaBytes = 64 << 10;
 
 uint64_t RoundUp(uint64_t value, uint64_t to) {
@@ -74,13 +74,6 @@ std::string TailNamePrefix(const std::string& job_id) {
   return "deja-" + (name.empty() ? "0" : name) + "-";
 }
 
-int MoveFdUp(int fd) {
-  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstHighFd);
-  if (moved < 0) return fd;
-  close(fd);
-  return moved;
-}
-
 Result<std::unique_ptr<Tail>> Tail::Create(const TailOptions& options) {
   const ScopedSignalBlock no_signals;
   std::unique_ptr<Tail> tail(new Tail);
@@ -120,7 +113,7 @@ Status Tail::CreateIn(const std::string& directory, const TailOptions& options) 
   path_ = directory + "/" + TailNamePrefix(options.job_id) + process_name_ + kTailNameSuffix;
   const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return FailErrno("creating: " + path_, errno);
-  fd_ = MoveFdUp(fd);
+  fd_ = MoveUp(fd);
   struct stat info {};
   int error = 0;
   void* base = MAP_FAILED;

@@ -104,10 +104,6 @@ inline constexpr char kTailNameSuffix[] = ".tail";
 // A folder of a process that is no rank (yet): this and Tail::process_name().
 inline constexpr char kPendingPrefix[] = "pending-";
 
-// Moves a descriptor out of the way of programs that count, close or expect low ones. Returns the
-// new one, or `fd` itself where that is not possible. Close-on-exec.
-int MoveFdUp(int fd);
-
 }  // namespace deja::format
 
 #endif  // DEJA_FORMAT_TAIL_TAIL_H_

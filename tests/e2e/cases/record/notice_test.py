@@ -191,6 +191,11 @@ class Limits(NoticeTest):
     def test_few_descriptors(self):
         self.limited("-n 6", ["sh", "-c", "echo on; exit 3"], False)
 
+    def test_low_numbers_of_descriptors_are_the_program_s(self):
+        script = "import os; print([fd for fd in map(int, os.listdir('/proc/self/fd')) if fd < {}])"
+        self.limited("-n 1024", [sys.executable, "-c", script.format(600)], False)
+        self.limited("-n 256", [sys.executable, "-c", script.format(200)], False)
+
 
 class Allocators(NoticeTest):
     """The program's own ones. Those that are preloaded: replay_solo_test.py."""
