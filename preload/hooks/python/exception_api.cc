@@ -22,6 +22,8 @@ constexpr uint32_t kDeepest = 50;
 // The collector of garbage may run in `tell`, and the program's exceptions die by it. A limit,
 // since `tell` raises and catches exceptions itself.
 constexpr uint32_t kNestedTells = 2;
+constexpr size_t kSets = 256;
+constexpr size_t kWaysOfSet = 4;
 constexpr int64_t kBurst = 64;  // reported at once
 constexpr int64_t kRefillNs = 100'000'000;
 
@@ -42,6 +44,7 @@ struct Way {
   bool is_ignored = false;  // keeps references to both
   int64_t allowed = kBurst;
   int64_t refilled_ns = 0;
+  uint64_t used = 0;  // at which of all uses
 };
 
 // What a type had before.
@@ -58,7 +61,8 @@ struct Watch {
   void* tell = nullptr;
   void* interpreter = nullptr;      // that of `tell`
   std::vector<Original> originals;  // sorted by type
-  std::array<Way, 256> ways;
+  std::array<std::array<Way, kWaysOfSet>, kSets> ways;
+  uint64_t uses = 0;
 };
 
 constinit Watch* g_watch = nullptr;
@@ -84,21 +88,33 @@ int64_t Now() {
   return static_cast<int64_t>(ClockNs(CLOCK_MONOTONIC_COARSE));
 }
 
-Way& WayOf(Watch& watch, void* catcher, void* raiser) {
-  const size_t hash =
-      (reinterpret_cast<size_t>(catcher) >> 4) * 31 + (reinterpret_cast<size_t>(raiser) >> 4);
-  return watch.ways[hash % watch.ways.size()];
-}
-
 bool IsOf(const Way& way, void* catcher, void* raiser) {
   return way.catcher == catcher && way.raiser == raiser;
 }
 
-// Whether an exception that took that way is reported now.
+// That way; else the one of its set that was used longest ago.
+Way& WayOf(Watch& watch, void* catcher, void* raiser) {
+  const size_t hash =
+      (reinterpret_cast<size_t>(catcher) >> 4) * 31 + (reinterpret_cast<size_t>(raiser) >> 4);
+  auto& set = watch.ways[hash % kSets];
+  Way* oldest = set.data();
+  for (Way& way : set) {
+    if (IsOf(way, catcher, raiser)) return way;
+    if (way.used < oldest->used) oldest = &way;
+  }
+  return *oldest;
+}
+
+// Whether an exception that took that way is reported now. A way that takes the place of another
+// one takes what that may report: ways that take turns report no more than one does.
 bool IsAllowed(Watch& watch, Way& way, void* catcher, void* raiser) {
+  way.used = ++watch.uses;
   if (!IsOf(way, catcher, raiser)) {
     if (way.is_ignored) watch.layout.Py_DecRef(way.catcher), watch.layout.Py_DecRef(way.raiser);
-    way = {catcher, raiser, false, kBurst, Now()};
+    if (way.catcher == nullptr) way.refilled_ns = Now();
+    way.catcher = catcher;
+    way.raiser = raiser;
+    way.is_ignored = false;
   }
   if (way.is_ignored) return false;
   if (way.allowed == 0) {
@@ -220,7 +236,7 @@ void OnDeath(void* exception) {
     Die(watch, next);
     watch.layout.Py_DecRef(type);
   }
-  --t_depth;
+  if (--t_depth == 0) t_waiting = nullptr;
 }
 
 // What replaces the function by which the collector of garbage breaks cycles. An exception that a

@@ -71,6 +71,13 @@ class Caught(CheckNotes):
         self.assertEqual([note["caught"] for note in self.notes_of() if ":None:" in note.get("caught", "")], [])
         self.assertIn("the same as recorded", self.checked(self.replay(0)).stdout)
 
+    def test_many_of_many_functions_are_not_all_noted(self):
+        program = torch_jobs.APPS / "standalone" / "many_exceptions.py"
+        self.assertEqual(self.checked(self.record_single(torch_jobs.PYTHON, program)).stdout, "300000\n")
+        notes = sum(note["kind"] == "check/caught" for note in self.notes_of())
+        self.assertGreaterEqual(notes, 64 * 100)
+        self.assertLess(notes, 60000)  # 64 of each of a hundred functions, then 10 a second
+
     def test_those_of_other_interpreters_are_left_alone(self):
         program = torch_jobs.APPS / "standalone" / "interpreters.py"
         self.assertEqual(self.checked(self.command([torch_jobs.PYTHON, program])).stdout, "done\n")
