@@ -135,6 +135,7 @@ class ConnectionPool {
     object.sent_.store(0);
     object.peeked_.store(0);
     object.heads_.reset();
+    object.set_options_.Clear();
     object.file_size_ = 0;
   }
 };
@@ -492,7 +493,7 @@ int RecordedConnection::OnGetOption(int fd, int level, int name, void* value, so
   constexpr socklen_t kMaxValue = 16;
   preload::Engine* engine = *size <= kMaxValue ? preload::EngineForHook() : nullptr;
   if (engine == nullptr) return preload::real::GetOption(fd, level, name, value, size);
-  const uint64_t key = static_cast<uint64_t>(level) << 32 | static_cast<uint32_t>(name);
+  const uint64_t key = set_options_.KeyOf(level, name);
   return static_cast<int>(
       preload::TakeInput(*engine, api::LibcApi::kgetsockopt, key, preload::BytesOf(value, *size),
                          [&](preload::InputCall& call) {
@@ -503,7 +504,9 @@ int RecordedConnection::OnGetOption(int fd, int level, int name, void* value, so
 
 int RecordedConnection::OnSetOption(int fd, int level, int name, const void* value,
                                     socklen_t size) {
-  return preload::real::SetOption(fd, level, name, value, size);
+  const int result = preload::real::SetOption(fd, level, name, value, size);
+  if (result == 0 || errno != EFAULT) set_options_.Set(level, name, value, size);
+  return result;
 }
 
 int RecordedConnection::OnBytesWaiting(int fd, int* bytes) {

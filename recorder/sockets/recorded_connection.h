@@ -11,6 +11,7 @@
 
 #include "format/wire/messages.h"
 #include "preload/calls/connections.h"
+#include "preload/calls/set_options.h"
 #include "preload/meet/connection_names.h"
 #include "recorder/core/recording.h"
 #include "recorder/sockets/received_heads.h"
@@ -91,6 +92,7 @@ class RecordedConnection final : public preload::ConnectionObject {
   std::atomic<int64_t> peeked_{0};  // how far, since the last receipt
   SpinLock mask_lock_;
   std::optional<ReceivedHeads> heads_;
+  preload::SetOptions set_options_;
 };
 
 // From the pool; null when there is no memory. No other thread has it.

@@ -400,10 +400,9 @@ int ServedSocket::OnGetOption(int fd, int level, int name, void* value, socklen_
     if (layer_.abandoned()) return real::GetOption(fd, level, name, value, size);
     return EmulateGetOption(level, name, value, size);
   }
-  const uint64_t key = static_cast<uint64_t>(level) << 32 | static_cast<uint32_t>(name);
   const preload::InputCall taken = preload::TakeInputCall(
-      *engine, api::LibcApi::kgetsockopt, key, preload::BytesOf(value, *size),
-      [&](preload::InputCall& call) {
+      *engine, api::LibcApi::kgetsockopt, set_options_.KeyOf(level, name),
+      preload::BytesOf(value, *size), [&](preload::InputCall& call) {
         const bool known =
             level == SOL_SOCKET && real::GetOption(fd, level, name, value, size) == 0;
         call.result = known ? 0 : EmulateGetOption(level, name, value, size);
@@ -422,6 +421,7 @@ int ServedSocket::OnSetOption(int fd, int level, int name, const void* value, so
   const char* bytes = static_cast<const char*>(value);
   constexpr socklen_t kMost = 256;
   if (bytes != nullptr && size <= kMost) options_[{level, name}].assign(bytes, bytes + size);
+  set_options_.Set(level, name, value, size);
   return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "preload/calls/connections.h"
+#include "preload/calls/set_options.h"
 #include "preload/meet/connection_names.h"
 #include "replayer/sockets/connections.h"
 
@@ -114,6 +115,7 @@ class ServedSocket final : public preload::ConnectionObject {
   preload::SocketAddress remote_;
   std::deque<OwnConnection> own_;  // that wait to be accepted
   std::map<std::pair<int, int>, std::vector<char>> options_;
+  preload::SetOptions set_options_;
   uint32_t family_ = kNone;  // position in the plan of a connection to a process of the rank
   uint64_t family_received_ = 0;
   uint64_t family_sent_ = 0;

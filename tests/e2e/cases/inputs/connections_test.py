@@ -254,6 +254,29 @@ class Servers(ConnectionTest):
                                          program, server.fileno(), pass_fds=(server.fileno(),)))
         self.assertReplays(run)
 
+    def test_options_that_the_program_sets(self):
+        """The same question has another answer afterwards, and of another socket. What the kernel makes of a value is
+        the recorded kernel's."""
+        program = """
+import socket
+TCP, UDP = socket.SOCK_STREAM, socket.SOCK_DGRAM
+NO_DELAY, PORT, SIZE = (socket.IPPROTO_TCP, socket.TCP_NODELAY), (socket.SOL_SOCKET, socket.SO_REUSEPORT), (
+    socket.SOL_SOCKET, socket.SO_SNDBUF)
+first, second = socket.socket(type=TCP), socket.socket(type=TCP)
+told = []
+for option, values in ((NO_DELAY, (1, 0, 1)), (PORT, (1,)), (SIZE, (20000, 40000, 100))):
+    told.append(first.getsockopt(*option))
+    for value in values:
+        first.setsockopt(*option, value)
+        told += [first.getsockopt(*option), second.getsockopt(*option)]
+third = socket.socket(type=UDP)
+third.setsockopt(*PORT, 1)
+print(told, third.getsockopt(*PORT))
+"""
+        run = self.checked(self.record_single(sys.executable, "-c", program))
+        self.assertRegex(run.stdout, r"^\[0, 1, 0, 0, 0, 1, 0, 0, 1, 0, .*\] 1\n$")
+        self.assertReplays(run)
+
 
 class StandardInput(ConnectionTest):
     """Words in pieces, from a pipe."""
