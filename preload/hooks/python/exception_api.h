@@ -3,8 +3,9 @@
  * An exception object that dies with a traceback was raised and did not end the program. So the
  * deallocators of Python's own exception types are replaced. So are the functions by which the
  * collector of garbage clears exceptions in cycles of references. They report deaths to a function
- * of Python's. Nothing else of the program costs more time than before. CPython calls both with its
- * global lock held.
+ * of Python's. Nothing else of the program costs more time than before. CPython calls both with the
+ * lock of the thread's interpreter held. Exceptions of other interpreters in the process are not
+ * reported.
  */
 #ifndef DEJA_PRELOAD_HOOKS_PYTHON_EXCEPTION_API_H_
 #define DEJA_PRELOAD_HOOKS_PYTHON_EXCEPTION_API_H_
