@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <ctime>
+#include <utility>
 #include <vector>
 
 #include "common/runtime/clock_ns.h"
@@ -68,7 +69,8 @@ struct Watch {
 constinit Watch* g_watch = nullptr;
 constinit bool g_has_ended = false;
 constinit thread_local uint32_t t_depth __attribute__((tls_model("initial-exec"))) = 0;
-// Exceptions whose death waits; of the outermost one that dies.
+// Exceptions whose death waits for the outermost one's; null: none. Not on the stack: a finalizer
+// may switch to another one, as greenlets do.
 constinit thread_local std::vector<void*>* t_waiting __attribute__((tls_model("initial-exec"))) =
     nullptr;
 constinit thread_local uint32_t t_tells __attribute__((tls_model("initial-exec"))) = 0;
@@ -222,21 +224,21 @@ void OnDeath(void* exception) {
   if (t_depth >= kDeepest) {
     References(exception) = 1;
     watch.layout.Py_IncRef(At<void*>(exception, watch.layout.type));
+    if (t_waiting == nullptr) t_waiting = new std::vector<void*>;
     t_waiting->push_back(exception);
     return;
   }
-  std::vector<void*> waiting;
-  if (++t_depth == 1) t_waiting = &waiting;
+  ++t_depth;
   if (TellDeath(watch, exception)) Die(watch, exception);
-  while (!waiting.empty()) {
-    void* const next = waiting.back();
-    waiting.pop_back();
+  while (t_depth == 1 && t_waiting != nullptr && !t_waiting->empty()) {
+    void* const next = t_waiting->back();
+    t_waiting->pop_back();
     void* const type = At<void*>(next, watch.layout.type);
     if (--References(next) != 0) continue;
     Die(watch, next);
     watch.layout.Py_DecRef(type);
   }
-  if (--t_depth == 0) t_waiting = nullptr;
+  if (--t_depth == 0) delete std::exchange(t_waiting, nullptr);
 }
 
 // What replaces the function by which the collector of garbage breaks cycles. An exception that a
