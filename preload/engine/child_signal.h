@@ -17,10 +17,12 @@ extern constinit std::atomic<void (*)(int)> g_child_signal_handler;
 
 // What a thread knows of the signal. Only the process's first one gets it.
 struct ChildSignal {
-  bool came = false;        // the program has it, the recording does not yet
-  int64_t place = 0;        // where it came, as the result of its Input: PlaceOfChildSignal
-  bool waits = false;       // for a call of the program's, at which it is given to it
-  uint32_t deaf_waits = 0;  // the thread is inside waits that no signal ends
+  bool came = false;            // the program has it, the recording does not yet
+  int64_t place = 0;            // where it came, as the result of its Input: PlaceOfChildSignal
+  bool waits = false;           // for a call of the program's, at which it is given to it
+  uint32_t deaf_waits = 0;      // the thread is inside waits that no signal ends
+  uint32_t told_waits = 0;      // inside waits whose events say themselves that it has ended them
+  bool ends_told_wait = false;  // the handler runs that has ended one of them
   // Calls of open, read, write, close and sigaction since the thread last met another process at a
   // semaphore or a pipe. Only while there is a handler.
   uint64_t file_calls = 0;

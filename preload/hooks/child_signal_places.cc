@@ -8,7 +8,7 @@
 namespace deja::preload {
 
 bool BeginCallAtPlace() {
-  if (InsideDeja() || IsBorrowedMemory()) return false;
+  if (InsideDeja() || IsBorrowedMemory() || t_child_signal.ends_told_wait) return false;
   const ErrnoKeeper keep;
   const Engine* engine = EngineOfThisProcess();
   return engine != nullptr && engine->processes->BeforeCallAtPlace();
@@ -18,7 +18,8 @@ void EndFileCall() {
   ChildSignal& signal = t_child_signal;
   if (InsideDeja() && static_cast<int>(t_guard_depth) != signal.handler_depth) return;
   ++signal.file_calls;  // the hook of vfork takes those of the child back
-  if (InsideDeja()) return;
+  // The handler's own calls come before the event of the wait that the signal has ended.
+  if (InsideDeja() || signal.ends_told_wait) return;
   if (!signal.waits && !signal.came && !g_counts_file_calls.load(std::memory_order_relaxed)) return;
   if (IsBorrowedMemory()) return;  // a system call
   const ErrnoKeeper keep;

@@ -69,6 +69,15 @@ class FileCall {
   bool counts_ = true;
 };
 
+// Around a wait whose event says itself that the signal has ended it.
+class ToldWait {
+ public:
+  ToldWait() { ++t_child_signal.told_waits; }
+  ~ToldWait() { --t_child_signal.told_waits; }
+  ToldWait(const ToldWait&) = delete;
+  ToldWait& operator=(const ToldWait&) = delete;
+};
+
 // Around a call in which the calling thread meets another process.
 class MeetingCall {
  public:
@@ -87,6 +96,8 @@ class MeetingCall {
     t_child_signal.file_calls = 0;
     t_child_signal.sleeps = 0;
   }
+
+  const ToldWait told_;
 };
 
 // Around a call that only sleeps. Where `is_ended()`, SIGCHLD ends it before it begins.

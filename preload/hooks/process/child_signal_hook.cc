@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 #include "common/runtime/errno_keeper.h"
 #include "preload/calls/process_calls.h"
@@ -41,14 +42,17 @@ bool IsOfInterpreter(Handler handler) {
          of_checks.dli_fbase == of_handler.dli_fbase;
 }
 
-ChildSignalCause CauseOf(const siginfo_t& info, const ucontext_t& context) {
-  if (info.si_code == SI_TIMER) return ChildSignalCause::kSentAgain;
+bool IsCallEnded(const ucontext_t& context) {
 #if defined(__x86_64__)
   const auto result = static_cast<int64_t>(context.uc_mcontext.gregs[REG_RAX]);
 #else
   const auto result = static_cast<int64_t>(context.uc_mcontext.regs[0]);
 #endif
-  const bool is_call_ended = result == -EINTR && t_child_signal.deaf_waits == 0;
+  return result == -EINTR && t_child_signal.deaf_waits == 0;
+}
+
+ChildSignalCause CauseOf(const siginfo_t& info, bool is_call_ended) {
+  if (info.si_code == SI_TIMER) return ChildSignalCause::kSentAgain;
   return is_call_ended ? ChildSignalCause::kEndedWait : ChildSignalCause::kOther;
 }
 
@@ -57,12 +61,16 @@ void OnChildSignal(int, siginfo_t* info, void* context) {
   const Engine* engine = EngineOfThisProcess();
   // Python's own handlers run on the first thread.
   const bool is_first = syscall(SYS_gettid) == syscall(SYS_getpid);
+  const bool is_call_ended = IsCallEnded(*static_cast<ucontext_t*>(context));
+  ChildSignal& signal = t_child_signal;
   if (engine != nullptr && is_first &&
-      !engine->processes->OnChildSignal(CauseOf(*info, *static_cast<ucontext_t*>(context)))) {
-    t_child_signal.was_kept = true;
+      !engine->processes->OnChildSignal(CauseOf(*info, is_call_ended))) {
+    signal.was_kept = true;
     return;
   }
+  const bool before = std::exchange(signal.ends_told_wait, is_call_ended && signal.told_waits != 0);
   RunChildSignalHandler();
+  signal.ends_told_wait = before;
 }
 
 bool IsOurs(const struct sigaction& action) {

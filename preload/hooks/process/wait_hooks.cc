@@ -14,6 +14,7 @@
 #include "preload/calls/input_calls.h"
 #include "preload/calls/process_calls.h"
 #include "preload/engine/child_signal.h"
+#include "preload/hooks/child_signal_places.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/spawn.h"
@@ -73,7 +74,10 @@ pid_t Wait(pid_t pid, int* status, int options, rusage* usage) {
   Before(*engine, call);
   if (call.finds_nothing) return 0;
   if (call.is_ended) return EndBySignal(call);
-  call.result = real_wait4(call.pid, &call.status, options, usage);
+  {
+    const ToldWait told;
+    call.result = real_wait4(call.pid, &call.status, options, usage);
+  }
   if (call.result < 0 && errno == EINTR) return AfterEnded(*engine, call);
   if (call.result == 0) AfterVain(*engine, call);
   if (call.result <= 0) return call.result;
@@ -159,7 +163,10 @@ DEJA_EXPORT int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
     id = static_cast<id_t>(call.pid > 0 ? call.pid : -call.pid);
   }
   out.si_pid = 0;
-  const int result = real_waitid(type, id, &out, options);
+  const int result = [&] {
+    const ToldWait told;
+    return real_waitid(type, id, &out, options);
+  }();
   if (is_asked && result < 0 && errno == EINTR) return AfterEnded(*engine, call);
   if (result == 0 && out.si_pid == 0) AfterVain(*engine, call);
   if (result != 0 || out.si_pid == 0) return result;
