@@ -1,11 +1,30 @@
-// What Input events of waitpid say beside the program's own questions: whether a child had ended
-// when a thread sent it SIGTERM or SIGKILL; which wait SIGCHLD has ended.
+// What Input events of waitpid say beside the program's own questions. They say whether a child had
+// ended when a thread sent it a signal that ends processes, and which wait SIGCHLD has ended.
 #ifndef DEJA_PRELOAD_PROCESS_SIGNAL_LOOK_H_
 #define DEJA_PRELOAD_PROCESS_SIGNAL_LOOK_H_
 
+#include <csignal>
 #include <cstdint>
 
 namespace deja::preload {
+
+// Whether a process that has no handler for the signal ends by it (signal(7)). 0 is no signal.
+inline bool EndsProcesses(int signal) {
+  switch (signal) {
+    case 0:
+    case SIGCHLD:
+    case SIGCONT:
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGURG:
+    case SIGWINCH:
+      return false;
+    default:
+      return true;
+  }
+}
 
 // The key of such an event; its result is 1 where the child had ended, else 0. `pid`: as recorded.
 inline uint64_t KeyOfSignal(int pid) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 
 #include "api/libc_table.h"
 #include "preload/engine/child_signal.h"
@@ -61,7 +60,7 @@ uint64_t KeyOfLook(const preload::WaitCall& call) {
 
 // A child that had ended cannot be told from one that ended by the signal, in its handler.
 bool InputRecorder::MayKill(int pid, int signal) {
-  if (pid <= 0 || (signal != SIGTERM && signal != SIGKILL)) return true;
+  if (pid <= 0 || !preload::EndsProcesses(signal)) return true;
   const ErrnoKeeper keep;
   siginfo_t info{};
   constexpr int kLook = WEXITED | WNOHANG | WNOWAIT;

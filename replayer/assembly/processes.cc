@@ -50,6 +50,7 @@ void ReplayerEngine::OpenChild() {
   all_is_made_ = options.folder.empty();
   SayAllMade(scratch, all_is_made_);
   if (options.folder.empty()) return;
+  SayExits(scratch, false);
   SayRunsLive(scratch, false);
   if (options.is_companion) BecomeCompanion(IsOtherRank(scratch, name.path));
   options.scratch = scratch;

@@ -165,6 +165,10 @@ void ReplayerEngine::OnExit(int code, preload::ExitHow how) {
   // After vfork the child speaks with its parent's memory.
   if (session == nullptr || OwnPid() != live_pid) return;
   if (how == preload::ExitHow::kUnderscoreExit) AwaitOtherThreads();
+  const RecordedEnd& end = session->plan().end();
+  if (!session->options().child.empty() && how != preload::ExitHow::kExec &&
+      end.kind == EndKind::kExit && end.exit_code == code)
+    SayExits(scratch, true);
   ReportExit(*session, code, how);
   if (how == preload::ExitHow::kExec && live_pid == root_pid) GiveUpRank(scratch);
 }

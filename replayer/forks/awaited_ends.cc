@@ -11,6 +11,7 @@ namespace {
 
 constexpr char kAwaited[] = "/awaited";
 constexpr char kMadeAll[] = "/made-all";
+constexpr char kExits[] = "/exits";
 constexpr char kLive[] = "/live";
 
 std::string PathOf(const std::string& scratch, const char* what, int pid) {
@@ -57,6 +58,14 @@ void SayAllMade(const std::string& scratch, bool is_made) {
 
 bool HasMadeAll(const std::string& scratch, int pid) {
   return IsThere(scratch, kMadeAll, pid);
+}
+
+void SayExits(const std::string& scratch, bool exits) {
+  Mark(scratch, kExits, exits);
+}
+
+bool HasExited(const std::string& scratch, int pid) {
+  return IsThere(scratch, kExits, pid);
 }
 
 void SayRunsLive(const std::string& scratch, bool runs_live) {

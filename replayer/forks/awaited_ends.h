@@ -33,6 +33,11 @@ bool IsEndAwaited(const std::string& scratch, int pid);
 void SayAllMade(const std::string& scratch, bool is_made);
 bool HasMadeAll(const std::string& scratch, int pid);
 
+// The calling process exits as it says in its recording. A signal may have ended the recorded one
+// while it did.
+void SayExits(const std::string& scratch, bool exits);
+bool HasExited(const std::string& scratch, int pid);
+
 // The end of the calling process is not to be compared. It becomes a program that is not recorded
 // (static, or of Go), and runs live; or, under the same number, one that has a recording.
 void SayRunsLive(const std::string& scratch, bool runs_live);

@@ -8,13 +8,14 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 
 #include "common/env_vars.h"
 #include "format/scratch/scratch_names.h"
 #include "preload/process/own_variables.h"
 #include "replayer/core/replay_variables.h"
+#include "replayer/process/claim.h"
+#include "replayer/process/process_status.h"
 
 namespace deja::replayer {
 namespace {
@@ -25,19 +26,6 @@ constexpr int kReplaced[] = {STDOUT_FILENO, STDERR_FILENO};
 const std::string& Chosen() {
   static const auto* chosen = new std::string(Text(env::kChosenChild));  // never destroyed
   return *chosen;
-}
-
-// The process that traces this one; 0: none does.
-int Tracer() {
-  const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  char text[4096];
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  text[n < 0 ? 0 : n] = '\0';
-  constexpr char kName[] = "TracerPid:";
-  const char* line = strstr(text, kName);
-  return line == nullptr ? 0 : std::atoi(line + sizeof kName - 1);
 }
 
 bool Announce(const std::string& path) {
@@ -89,7 +77,8 @@ void AwaitDebugger(const std::string& scratch) {
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   if (!Announce(scratch + format::kWaitsForDebugger)) return;
   constexpr timespec kTick{0, 5'000'000};
-  while (Tracer() == 0) syscall(SYS_nanosleep, &kTick, nullptr);
+  // "0": no process traces this one.
+  while (ProcessStatus(OwnPid()).Field("TracerPid") == "0") syscall(SYS_nanosleep, &kTick, nullptr);
 }
 
 }  // namespace deja::replayer

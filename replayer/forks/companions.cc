@@ -1,36 +1,27 @@
 #include "replayer/forks/companions.h"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <utility>
 
 #include "format/scratch/scratch_names.h"
 #include "replayer/forks/children.h"
 #include "replayer/forks/chosen_child.h"
+#include "replayer/process/process_status.h"
 
 namespace deja::replayer {
 namespace {
 
 // How often the process's first thread has begun to wait, if it waits now.
 std::string WaitOf(pid_t pid) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, pid);
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  char text[4096];
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  text[n < 0 ? 0 : n] = '\0';
-  const char* waits = strstr(text, "\nState:\tS");
-  const char* count = strstr(text, "\nvoluntary_ctxt_switches:");
-  return waits == nullptr || count == nullptr ? std::string() : std::string(count);
+  const ProcessStatus status(pid);
+  return status.Field("State").starts_with('S')
+             ? std::string(status.Field("voluntary_ctxt_switches"))
+             : std::string();
 }
 
 }  // namespace

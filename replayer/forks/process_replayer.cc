@@ -24,6 +24,7 @@
 #include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
 #include "replayer/process/claim.h"
+#include "replayer/process/process_status.h"
 #include "replayer/process/without_interpreter.h"
 
 namespace deja::replayer {
@@ -81,8 +82,8 @@ int ProcessReplayer::MapPid(int pid) {
   return pid < 0 ? -live : live;
 }
 
-// The calling thread sends the process SIGTERM or SIGKILL, and the recording says that it had ended
-// by then.
+// The calling thread sends the process a signal that ends processes, and the recording says that it
+// had ended by then.
 bool ProcessReplayer::HadEndedAtSignal(int recorded) {
   ThreadState& thread = replayer_.session->Thread();
   if (thread.recorded == kNone || replayer_.session->options().is_late) return false;
@@ -107,17 +108,31 @@ void ProcessReplayer::AwaitEnd(int pid, int signal) {
   if (pids_.IsGone(recorded)) return;
   if (had_ended) return AwaitRecordedEnd(pid);
   const auto status = replayer_.session->plan().StatusOf(static_cast<uint32_t>(recorded));
-  if (status && WIFSIGNALED(*status) && WTERMSIG(*status) == signal) AwaitAllMade(pid);
-  if (!status || !WIFEXITED(*status)) return;
+  if (!status) return;
+  if (WIFSIGNALED(*status) && WTERMSIG(*status) == signal) AwaitAllMade(pid);
+  if (WIFEXITED(*status)) AwaitExit(pid, signal);
+}
+
+// The child exited, so it had a handler of the signal, or was about to exit when it came. Without
+// one, it comes too late here as well. A handler may have ended the child.
+void ProcessReplayer::AwaitExit(int pid, int signal) {
+  // Others are sent to tell a process something, too, and often.
+  const bool asks_for_end = signal == SIGTERM || signal == SIGKILL || signal == SIGINT;
   constexpr timespec kPause{0, 2'000'000};
   constexpr int kMostPauses = 1000;
-  siginfo_t info{};
   const bool is_patient = IsInDebugger();
-  for (int i = 0; (i < kMostPauses || is_patient) && info.si_pid == 0; ++i) {
+  bool is_handled = true;
+  for (int i = 0; i < kMostPauses || is_patient; ++i) {
+    siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
-    if (HasMadeAll(replayer_.scratch, pid)) return AwaitAllMade(pid);
-    if (info.si_pid == 0) nanosleep(&kPause, nullptr);
+    if (info.si_pid != 0) return;
+    is_handled = !WouldEnd(pid, signal);
+    if (is_handled && !asks_for_end) return;
+    if (HasMadeAll(replayer_.scratch, pid)) break;
+    nanosleep(&kPause, nullptr);
   }
+  if (!is_handled) return AwaitRecordedEnd(pid);
+  if (HasMadeAll(replayer_.scratch, pid)) AwaitAllMade(pid);
 }
 
 // The recording says where the program finds it.
@@ -165,7 +180,7 @@ bool ProcessReplayer::MayKill(int pid, int signal) {
   const bool own_group = pid == 0 || (pid < -1 && getpgid(replayer_.root_pid) == process);
   if (pid > 0 && syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH) return true;
   if (process > 1 && !own_group && preload::DescendsFrom(process, replayer_.root_pid)) {
-    if (signal == SIGTERM || signal == SIGKILL) AwaitEnd(pid, signal);
+    if (preload::EndsProcesses(signal)) AwaitEnd(pid, signal);
     return true;
   }
   char target[64];
@@ -340,7 +355,8 @@ void ProcessReplayer::AfterWait(preload::WaitCall& call) {
   const bool from_outside =
       WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
   const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
-  if (!same && !from_outside) {
+  const bool has_exited = WIFSIGNALED(*status) && HasExited(replayer_.scratch, live);
+  if (!same && !from_outside && !has_exited) {
     replayer_.report.Write(
         ChildEndLine{.pid = recorded,
                      .live = EndText(call.status),

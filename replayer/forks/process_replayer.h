@@ -57,6 +57,7 @@ class ProcessReplayer : public preload::ProcessCalls {
 
  private:
   void AwaitEnd(int pid, int signal);
+  void AwaitExit(int pid, int signal);
   [[nodiscard]] bool HadEndedAtSignal(int recorded);
   bool IsOrHasChild(int pid);
   [[nodiscard]] bool IsWaitEnded(ThreadState& thread);

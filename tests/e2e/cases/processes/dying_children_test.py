@@ -25,7 +25,7 @@ if child == 0:
     os._exit(5)
 print(child, flush=True)
 sys.stdin.readline()
-os.kill(child, signal.SIGTERM)
+os.kill(child, signal.Signals[sys.argv[1]])
 print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
@@ -469,9 +469,16 @@ class DyingChildren(harness.DejaTest):
             self.assertNotIn("child process", again.stdout.replace("child process replayed", ""))
 
     def test_one_that_had_ended_when_its_parent_killed_it(self):
+        self.assertEndsBeforeThe("SIGTERM")
+
+    def test_one_that_had_ended_when_its_parent_told_it_something(self):
+        self.assertEndsBeforeThe("SIGUSR1")
+
+    def assertEndsBeforeThe(self, signal_name):
         """The parent sends the signal sooner in a replay, where what it reads is there at once."""
         process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
-                              KILLS_A_DEAD_CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                              KILLS_A_DEAD_CHILD, signal_name],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         child = int(process.stdout.readline())
         state = Path(f"/proc/{child}/stat")
         until = time.monotonic() + harness.DEFAULT_TIMEOUT
