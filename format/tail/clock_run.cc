@@ -39,6 +39,10 @@ const char* ClockSourceName(uint32_t source) {
       return "clock";
     case ClockSource::kInterpreterWait:
       return "a wait for Python's interpreter lock";
+    case ClockSource::kPythonLock:
+      return "a lock of Python's";
+    case ClockSource::kUnseen:
+      return "the reading before it was not the program's";
     case ClockSource::kLockOutcome:
     case ClockSource::kLockTurn:
       break;

@@ -33,6 +33,11 @@ enum class ClockSource : uint8_t {
   kClock = 35,
   // A reading for a wait for Python's interpreter lock, which the program does not see.
   kInterpreterWait = 36,
+  // One that a lock of Python's made as a thread took it, which the program does not see either.
+  kPythonLock = 37,
+  // No clock: the thread's last reading of the source that is the value was not seen either. Where
+  // a reading is an event of its own, it cannot be given another source.
+  kUnseen = 38,
   // No clocks: lock_reading.h.
   kLockOutcome = 48,
   kLockTurn = 64,  // and those after it
@@ -41,6 +46,11 @@ inline constexpr size_t kClockSources = 36;  // that are clocks of the program
 inline constexpr uint32_t kLockTurnSources = 64;
 inline constexpr size_t kReadingSources = 128;
 static_assert(kMaxClockReads == kMaxClockRun);
+
+// A reading that the program has not seen: no replay serves it.
+inline bool IsUnseenReading(ClockSource source) {
+  return source == ClockSource::kInterpreterWait || source == ClockSource::kPythonLock;
+}
 
 // "clock_gettime(CLOCK_REALTIME)"; null for a number that is none.
 const char* ClockSourceName(uint32_t source);

@@ -10,7 +10,7 @@
 namespace deja::format {
 
 inline constexpr uint32_t kFormatMajor = 1;
-inline constexpr uint32_t kFormatMinor = 5;
+inline constexpr uint32_t kFormatMinor = 6;
 
 }  // namespace deja::format
 

@@ -101,6 +101,7 @@ struct TraceHeader {
   uint32_t inputs = 0;    // what is kept of files: 0 not said, 1 nothing, 2 digests, 3 bytes
   bool redacted = false;  // a copy with stand-ins for names and contents
   bool names_interpreter_waits = false;  // ClockSource::kInterpreterWait
+  bool names_python_locks = false;       // ClockSource::kPythonLock
 };
 
 struct TensorStats {
@@ -643,6 +644,7 @@ DEJA_VISIT(TraceHeader) {
   v(6, m.world_size); v(7, m.local_rank); v(8, m.attempt); v(9, m.level); v(10, m.process); v(11, m.tail);
   v(12, m.start_wall_ns); v(13, m.start_mono_ns); v(14, m.apis); v(15, m.shares_with);
   v(16, m.origin); v(17, m.inputs); v(18, m.redacted); v(19, m.names_interpreter_waits);
+  v(20, m.names_python_locks);
 }
 DEJA_VISIT(TensorStats) {
   v(1, m.nan_count); v(2, m.inf_count); v(3, m.min); v(4, m.max); v(5, m.sum); v(6, m.sum_squares);

@@ -10,6 +10,10 @@
 
 namespace deja::preload {
 
+// What Python made a reading for. It waits for the interpreter's lock, up to a time that it
+// computes from that. Or a thread takes one of Python's own locks, or tries to.
+enum class UnseenReading : uint8_t { kInterpreterWait, kPythonLock };
+
 class ClockCalls {
  public:
   // The program reads a clock, which says `live_ns`. Returns what the program gets. errno is kept.
@@ -18,10 +22,12 @@ class ClockCalls {
     return live_ns;
   }
 
-  // The thread waits for Python's interpreter lock, up to a time that it has computed from its last
-  // reading, one of `source`. The program does not see that reading, and how often the interpreter
+  // The program does not see the thread's last reading, one of `source`. How often the interpreter
   // makes one is a matter of time. errno need not be kept.
-  virtual void OnInterpreterWait(format::ClockSource source) { (void)source; }
+  virtual void OnUnseenReading(format::ClockSource source, UnseenReading made_for) {
+    (void)source;
+    (void)made_for;
+  }
 
   // Nanoseconds to add to a deadline of the program, a time by `clock`, before the wait
   // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …). A replay gives

@@ -10,6 +10,7 @@
 #include "common/runtime/own_mapping.h"
 #include "preload/meet/python_runtime.h"
 #include "preload/process/guard.h"
+#include "preload/symbols/python_locks.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -113,6 +114,7 @@ void OnMoreThreads() {
   const ErrnoKeeper keep;
   const Guard guard;
   FindPythonRuntime();
+  if (HasPython()) FindPythonLockCode();
   if (g_lock_order.load(std::memory_order_relaxed) != LockOrder::kWanted) return;
   FindQuestions();
   g_lock_order.store(ResetTurns() ? LockOrder::kKept : LockOrder::kOff, std::memory_order_release);

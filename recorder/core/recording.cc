@@ -94,6 +94,7 @@ void Recording::FillHeader(format::TraceHeader& header) {
   header.level = static_cast<uint32_t>(config.level);
   header.inputs = static_cast<uint32_t>(config.inputs) + 1;
   header.names_interpreter_waits = true;
+  header.names_python_locks = true;
   if (ParseJobId(config.job_id, job_id_))
     header.job_id = std::string_view(job_id_.data(), job_id_.size());
   auto add = [&header](std::span<const api::ApiInfo> table) {

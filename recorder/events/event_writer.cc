@@ -104,6 +104,9 @@ void EventWriter::WriteClockSlowly(preload::ThreadRecord& self, format::ClockSou
     run.deltas.push_back(ns);
     WriteUnchecked(self, run);
     CountClockRun(self);
+    auto* state = static_cast<ThreadState*>(self.engine_state);
+    state->lone_source = static_cast<uint8_t>(source);
+    state->lone_end = self.next_seq;
     return;
   }
   if (area->count.load(std::memory_order_relaxed) != 0) self.sink->FlushClocks();
@@ -163,11 +166,27 @@ std::span<const std::byte> TakeRun(format::ClockArea& area, std::span<std::byte>
 
 }  // namespace
 
+void EventWriter::SayUnseen(preload::ThreadRecord& self, format::ClockSource source) {
+  auto* state = static_cast<ThreadState*>(self.engine_state);
+  if (state == nullptr || state->lone_end != self.next_seq ||
+      state->lone_source != static_cast<uint8_t>(source))
+    return;
+  const ErrnoKeeper keep;
+  format::ClockRun run;
+  run.sources.push_back(static_cast<uint32_t>(format::ClockSource::kUnseen));
+  run.deltas.push_back(static_cast<int64_t>(source));
+  WriteUnchecked(self, run);
+  CountClockRun(self);
+}
+
 void EventWriter::RenameClock(format::ClockSource from, format::ClockSource to) {
   preload::ThreadRecord& self = preload::Self();
   if (live()) {
     format::ClockArea* area = self.sink == nullptr ? nullptr : self.sink->clocks();
-    if (area != nullptr) RenameLast(*area, from, to);
+    if (area != nullptr)
+      RenameLast(*area, from, to);
+    else
+      SayUnseen(self, from);
     return;
   }
   Hold hold(staging_lock_);

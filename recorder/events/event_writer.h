@@ -67,8 +67,9 @@ class EventWriter final : public preload::StackSink {
     }
     WriteClockSlowly(self, source, ns);
   }
-  // The calling thread's last reading becomes one of `to`, if it is one of `from` and no event has
-  // followed it.
+  // The program has not seen the calling thread's last reading. It becomes one of `to`, if it is
+  // one of `from` and no event has followed it. An event of its own is followed by one that says
+  // so.
   void RenameClock(format::ClockSource from, format::ClockSource to);
 
   // For a signal handler: uses the log's emergency slot when the thread's sink cannot be used.
@@ -198,6 +199,7 @@ class EventWriter final : public preload::StackSink {
       self.sink->FlushClocks();
   }
   // The first reading of a run, and all as long as the process is not live. Keeps errno.
+  void SayUnseen(preload::ThreadRecord& self, format::ClockSource source);
   __attribute__((noinline)) void WriteClockSlowly(preload::ThreadRecord& self,
                                                   format::ClockSource source, int64_t ns);
   bool StageClock(preload::ThreadRecord& self, format::ClockSource source, int64_t ns);

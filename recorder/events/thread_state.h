@@ -23,7 +23,10 @@ struct ThreadState {
   bool ended = false;
   uint64_t last_ns = 0;     // time of its last event
   uint64_t clock_runs = 0;  // of its events
-  void* staged = nullptr;   // EventWriter's, until the process is live
+  // After a reading that is an event of its own: its source, and the sequence number that follows.
+  uint8_t lone_source = 0;
+  uint64_t lone_end = 0;
+  void* staged = nullptr;  // EventWriter's, until the process is live
   void* parts[static_cast<size_t>(ThreadPart::kCount)] = {};
 };
 

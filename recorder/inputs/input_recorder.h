@@ -25,7 +25,7 @@ class InputRecorder : public preload::InputCalls,
 
   void OnInput(preload::InputCall& call) override;
   int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
-  void OnInterpreterWait(format::ClockSource source) override;
+  void OnUnseenReading(format::ClockSource source, preload::UnseenReading made_for) override;
   bool MayKill(int pid, int signal) override;
   int OnChildMade(uint32_t number, int pid, const preload::NextProgram& program) override;
   void BeforeWait(preload::WaitCall& call) override;

@@ -67,9 +67,11 @@ int64_t InputRecorder::OnClock(format::ClockSource source, int64_t live_ns) {
   return live_ns;
 }
 
-void InputRecorder::OnInterpreterWait(format::ClockSource source) {
+void InputRecorder::OnUnseenReading(format::ClockSource source, preload::UnseenReading made_for) {
   if (Recording* rec = recorder_.Active(); rec != nullptr)
-    rec->writer.RenameClock(source, format::ClockSource::kInterpreterWait);
+    rec->writer.RenameClock(source, made_for == preload::UnseenReading::kPythonLock
+                                        ? format::ClockSource::kPythonLock
+                                        : format::ClockSource::kInterpreterWait);
 }
 
 }  // namespace deja::recorder

@@ -93,8 +93,13 @@ int64_t ServeClock(Session& session, ThreadState& thread, format::ClockSource so
   return ThreadClocksOf(session, thread).Read(source, live_ns, session.progress().Segment(thread));
 }
 
-void TakeClockBack(Session& session, ThreadState& thread, format::ClockSource source) {
-  if (session.plan().names_interpreter_waits && ThreadClocksOf(session, thread).TakeBack(source))
+void TakeClockBack(Session& session, ThreadState& thread, format::ClockSource source,
+                   preload::UnseenReading made_for) {
+  const ReplayPlan& plan = session.plan();
+  const bool is_named = made_for == preload::UnseenReading::kPythonLock
+                            ? plan.names_python_locks
+                            : plan.names_interpreter_waits;
+  if (is_named && ThreadClocksOf(session, thread).TakeBack(source))
     session.progress().child_signals().TakeReadingBack(thread.recorded);
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "format/tail/clock_run.h"
+#include "preload/calls/clock_calls.h"
 #include "preload/calls/input_calls.h"
 #include "replayer/clocks/thread_clocks.h"
 #include "replayer/core/session.h"
@@ -40,9 +41,9 @@ inline ClockThread& ClocksOf(ThreadState& thread) {
 
 int64_t ServeClock(Session& session, ThreadState& thread, format::ClockSource source,
                    int64_t live_ns);
-// The thread's last reading, if it was one of `source`, was for a wait for Python's interpreter
-// lock.
-void TakeClockBack(Session& session, ThreadState& thread, format::ClockSource source);
+// The program has not seen the thread's last reading, if it was one of `source`.
+void TakeClockBack(Session& session, ThreadState& thread, format::ClockSource source,
+                   preload::UnseenReading made_for);
 // times and getrusage.
 void ServeUsage(Session& session, ThreadState& thread, preload::InputCall& call);
 int64_t DeadlineOffset(Session& session, ThreadState& thread, int clock, int64_t deadline_ns);

@@ -48,6 +48,8 @@ ClockFamily FamilyOf(ClockSource source) {
       return ClockFamily::kThreadCpu;
     case ClockSource::kNone:
     case ClockSource::kInterpreterWait:
+    case ClockSource::kPythonLock:
+    case ClockSource::kUnseen:
     case ClockSource::kLockOutcome:
     case ClockSource::kLockTurn:
       break;

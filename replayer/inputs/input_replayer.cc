@@ -43,9 +43,9 @@ int64_t InputReplayer::OnClock(format::ClockSource source, int64_t live_ns) {
   return ServeClock(*replayer_.session, replayer_.session->Thread(), source, live_ns);
 }
 
-void InputReplayer::OnInterpreterWait(format::ClockSource source) {
+void InputReplayer::OnUnseenReading(format::ClockSource source, preload::UnseenReading made_for) {
   if (replayer_.session != nullptr)
-    TakeClockBack(*replayer_.session, replayer_.session->Thread(), source);
+    TakeClockBack(*replayer_.session, replayer_.session->Thread(), source, made_for);
 }
 
 int64_t InputReplayer::DeadlineOffsetNs(int clock, int64_t deadline_ns) {

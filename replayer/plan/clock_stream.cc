@@ -21,6 +21,8 @@ int64_t ReadDifference(const std::string& packed, size_t& at) {
 }  // namespace
 
 void ClockStream::Add(uint64_t segment, int64_t value) {
+  size_before_ = packed_.size();
+  last_before_ = last_;
   for (uint64_t bits = format::ZigZag(WrappingMinus(value, last_));; bits >>= 7) {
     const bool more = bits >= 0x80;
     packed_ += static_cast<char>((bits & 0x7f) | (more ? 0x80 : 0));
@@ -30,6 +32,14 @@ void ClockStream::Add(uint64_t segment, int64_t value) {
   if (pieces_.empty() || pieces_.back().segment != segment || pieces_.back().count == UINT32_MAX)
     pieces_.push_back({segment, 0});
   ++pieces_.back().count;
+}
+
+bool ClockStream::TakeLast() {
+  if (pieces_.empty() || size_before_ == packed_.size()) return false;
+  packed_.resize(size_before_);
+  last_ = last_before_;
+  if (--pieces_.back().count == 0) pieces_.pop_back();
+  return true;
 }
 
 int64_t ClockStream::Cursor::Take() {

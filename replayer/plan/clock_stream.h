@@ -21,6 +21,8 @@ class ClockStream {
  public:
   // In the thread's order; `segment` never decreases.
   void Add(uint64_t segment, int64_t value);
+  // Leaves out the reading that was added last. False: it has been, or there is none.
+  bool TakeLast();
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
 
   class Cursor {
@@ -50,6 +52,8 @@ class ClockStream {
   std::string packed_;  // differences, zigzag varints
   std::vector<Piece> pieces_;
   int64_t last_ = 0;
+  size_t size_before_ = 0;  // of packed_, before the last reading
+  int64_t last_before_ = 0;
 };
 
 }  // namespace deja::replayer

@@ -15,8 +15,14 @@ namespace deja::replayer {
 
 void PlanBuilder::AddReading(const format::Event& event, format::ClockSource source,
                              int64_t value) {
-  if (source == format::ClockSource::kInterpreterWait) return;
+  if (format::IsUnseenReading(source)) return;
   RecordedThread& thread = Thread(event.thread);
+  if (source == format::ClockSource::kUnseen) {
+    const auto stream = thread.clocks.find(static_cast<uint32_t>(value));
+    if (stream == thread.clocks.end() || !stream->second.TakeLast()) return;
+    if (thread.last_reading.readings != 0) --thread.last_reading.readings;
+    return;
+  }
   const auto number = static_cast<uint32_t>(source);
   // A checkpoint begins a segment, so that what was read before it in the same one is left out.
   const uint64_t segment = thread.strict_events + thread.entropy_events + (behind_start_ ? 1 : 0);

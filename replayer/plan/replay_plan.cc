@@ -35,6 +35,7 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
   plan->kept_inputs = header.inputs;
   plan->redacted = header.redacted;
   plan->names_interpreter_waits = header.names_interpreter_waits;
+  plan->names_python_locks = header.names_python_locks;
   plan->working_directory = std::string(header.process.working_directory);
   PlanBuilder builder(*plan, kinds);
   std::pair<size_t, size_t> between;

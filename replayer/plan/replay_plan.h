@@ -309,6 +309,7 @@ class ReplayPlan {
   uint32_t kept_inputs = 0;  // TraceHeader.inputs
   bool redacted = false;
   bool names_interpreter_waits = false;  // TraceHeader
+  bool names_python_locks = false;       // TraceHeader
   std::string working_directory;
   format::ProcessFate fate;  // what the recorded process's parent saw
 

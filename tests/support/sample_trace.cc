@@ -50,6 +50,7 @@ TraceHeader MakeHeader(const SampleOptions& options) {
   header.process.masked_by = {"name", "github-token"};
   header.process.inherited = 1 << 5 | 1 << 9;
   header.names_interpreter_waits = true;
+  header.names_python_locks = true;
   header.tail.path = options.tail_path;
   header.tail.id = options.tail_id;
   header.start_wall_ns = 1'700'000'000'000'000'000;

@@ -8,12 +8,14 @@
 #include <sys/times.h>
 #include <time.h>
 
+#include <cstdint>
 #include <new>
 
 #include "preload/calls/clock_calls.h"
 #include "preload/calls/input_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
+#include "preload/symbols/python_locks.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -67,6 +69,8 @@ DEJA_EXPORT int clock_gettime(clockid_t clock, timespec* out) {
   const int result = real_clock_gettime(clock, out);
   if (result == 0 && out != nullptr && IsSource(clock))
     Tell(static_cast<ClockSource>(clock + 1), out);
+  // The engine may have made some of its own.
+  t_reading_frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return result;
 }
 

@@ -56,13 +56,14 @@ class LiveDeadline {
   timespec live_{};
 };
 
-// After the deadline of a wait for Python's interpreter lock, a time by `clock`, is a LiveDeadline.
-inline void TellInterpreterWait(clockid_t clock) {
+// The thread's last reading was one of `clock`. After a deadline that comes of it is a
+// LiveDeadline.
+inline void TellUnseenReading(clockid_t clock, UnseenReading made_for) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return;
   const ErrnoKeeper keep;
   const Guard guard;
-  engine->clocks->OnInterpreterWait(static_cast<format::ClockSource>(clock + 1));
+  engine->clocks->OnUnseenReading(static_cast<format::ClockSource>(clock + 1), made_for);
 }
 
 }  // namespace deja::preload

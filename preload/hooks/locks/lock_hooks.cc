@@ -250,7 +250,7 @@ DEJA_EXPORT int pthread_cond_timedwait(pthread_cond_t* __restrict condition,
                                        const timespec* __restrict deadline) {
   const LiveDeadline live(deadline, ClockOf(condition));
   if (IsInPythonRuntime(condition)) [[unlikely]]
-    TellInterpreterWait(ClockOf(condition));
+    TellUnseenReading(ClockOf(condition), UnseenReading::kInterpreterWait);
   return Await(mutex, [&] { return real_pthread_cond_timedwait(condition, mutex, live.get()); });
 }
 

@@ -14,6 +14,7 @@
 #include "preload/hooks/locks/lock_call.h"
 #include "preload/meet/meeting_key.h"
 #include "preload/meet/shared_semaphores.h"
+#include "preload/symbols/python_locks.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -26,6 +27,12 @@ constinit RealFn<int (*)(sem_t*, clockid_t, const timespec*)> real_sem_clockwait
 constinit RealFn<int (*)(sem_t*, int*)> real_sem_getvalue{"sem_getvalue"};
 constinit RealFn<int (*)(sem_t*, int, unsigned)> real_sem_init{"sem_init"};
 constinit RealFn<int (*)(sem_t*)> real_sem_post{"sem_post"};
+
+// The program does not see the reading of a lock of Python's.
+void TellLockOfPython(const void* caller, const void* frame) {
+  if (TakeReadingOfPythonLock(caller, frame)) [[unlikely]]
+    TellUnseenReading(CLOCK_MONOTONIC, UnseenReading::kPythonLock);
+}
 
 template <typename Real>
 int TakeSemaphore(sem_t* semaphore, const Real& real) {
@@ -70,10 +77,12 @@ int Acquire(sem_t* semaphore, bool tries, Real real) {
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT int sem_wait(sem_t* semaphore) {
+  TellLockOfPython(__builtin_return_address(0), __builtin_frame_address(0));
   return Acquire(semaphore, false, [=] { return real_sem_wait(semaphore); });
 }
 
 DEJA_EXPORT int sem_trywait(sem_t* semaphore) noexcept {
+  TellLockOfPython(__builtin_return_address(0), __builtin_frame_address(0));
   return Acquire(semaphore, true, [=] { return real_sem_trywait(semaphore); });
 }
 
@@ -85,7 +94,11 @@ DEJA_EXPORT int sem_timedwait(sem_t* __restrict semaphore, const timespec* __res
 
 DEJA_EXPORT int sem_clockwait(sem_t* __restrict semaphore, clockid_t clock,
                               const timespec* __restrict deadline) {
+  // Before the deadline, for which the engine may read the clock.
+  const bool is_of_python =
+      TakeReadingOfPythonLock(__builtin_return_address(0), __builtin_frame_address(0));
   LiveDeadline live(deadline, clock);
+  if (is_of_python) TellUnseenReading(clock, UnseenReading::kPythonLock);
   const timespec* until = live.get();
   return Acquire(semaphore, false, [=] { return real_sem_clockwait(semaphore, clock, until); });
 }

@@ -17,6 +17,8 @@ import harness  # noqa: E402
 PROGRAMS = harness.BUILD / "tests" / "determinism"
 SCRIPTS = harness.ROOT / "tests" / "e2e" / "apps" / "determinism"
 TRACING = harness.BUILD / "lib" / "libdeja_tracing.so"
+LOCKS = harness.ROOT / "tests" / "e2e" / "apps" / "python" / "contended_locks.py"
+REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
 YEAR, HOURS = 365 * 86400 * 10**9, 4 * 3600 * 10**9
 # The monotonic clock counts from the machine's start: it cannot be set back to before that.
 EARLIER = -min(HOURS // 2, time.monotonic_ns() // 2)
@@ -93,6 +95,14 @@ class Clocks(harness.DejaTest):
         self.assertIn("clock_gettime(CLOCK_MONOTONIC)", clocks)
         text = self.checked(self.deja("show", self.trace_path(), "--kind", "clocks")).stdout
         self.assertIn("clock_gettime(CLOCK_MONOTONIC)", text)
+
+
+class PythonsLocks(harness.DejaTest):
+    def test_their_readings_are_not_the_program_s(self):
+        self.assertPrintsTheSameAgain(sys.executable, LOCKS, replays=REPLAYS)
+
+    def test_nor_are_those_of_more_threads_than_have_rings(self):
+        self.assertPrintsTheSameAgain(sys.executable, LOCKS, "0", "150", replays=REPLAYS)
 
 
 if __name__ == "__main__":

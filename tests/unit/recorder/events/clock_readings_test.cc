@@ -17,7 +17,7 @@ class ClockReadingsTest : public RecorderEngineTest {
  protected:
   void Wait(int64_t ns) {
     engine_->OnClock(ClockSource::kMonotonic, ns);
-    engine_->OnInterpreterWait(ClockSource::kMonotonic);
+    engine_->OnUnseenReading(ClockSource::kMonotonic, preload::UnseenReading::kInterpreterWait);
   }
   std::vector<std::pair<ClockSource, int64_t>> Readings() {
     std::vector<std::pair<ClockSource, int64_t>> all;
@@ -29,12 +29,12 @@ class ClockReadingsTest : public RecorderEngineTest {
 };
 
 TEST_F(ClockReadingsTest, AWaitNamesTheReadingBeforeIt) {
-  engine_->OnInterpreterWait(ClockSource::kMonotonic);
+  engine_->OnUnseenReading(ClockSource::kMonotonic, preload::UnseenReading::kInterpreterWait);
   Wait(10);
   Wait(20);
   EXPECT_EQ(engine_->OnClock(ClockSource::kMonotonic, 30), 30);
   engine_->OnClock(ClockSource::kRealtime, 40);
-  engine_->OnInterpreterWait(ClockSource::kMonotonic);
+  engine_->OnUnseenReading(ClockSource::kMonotonic, preload::UnseenReading::kInterpreterWait);
   Wait(50);
   InitRank(kComm);
   const std::vector<std::pair<ClockSource, int64_t>> expected{{ClockSource::kInterpreterWait, 10},
@@ -45,12 +45,22 @@ TEST_F(ClockReadingsTest, AWaitNamesTheReadingBeforeIt) {
   EXPECT_EQ(Readings(), expected);
 }
 
+TEST_F(ClockReadingsTest, ALockOfPythonsNamesItsReading) {
+  engine_->OnClock(ClockSource::kMonotonic, 10);
+  engine_->OnClock(ClockSource::kMonotonic, 20);
+  engine_->OnUnseenReading(ClockSource::kMonotonic, preload::UnseenReading::kPythonLock);
+  InitRank(kComm);
+  const std::vector<std::pair<ClockSource, int64_t>> expected{{ClockSource::kMonotonic, 10},
+                                                              {ClockSource::kPythonLock, 20}};
+  EXPECT_EQ(Readings(), expected);
+}
+
 TEST_F(ClockReadingsTest, AReadingThatAnEventHasFollowedStays) {
   engine_->OnClock(ClockSource::kMonotonic, 10);
   Input(static_cast<uint32_t>(api::LibcApi::kgetrandom), "x");
-  engine_->OnInterpreterWait(ClockSource::kMonotonic);
+  engine_->OnUnseenReading(ClockSource::kMonotonic, preload::UnseenReading::kInterpreterWait);
   InitRank(kComm);
-  engine_->OnInterpreterWait(ClockSource::kMonotonic);
+  engine_->OnUnseenReading(ClockSource::kMonotonic, preload::UnseenReading::kInterpreterWait);
   const std::vector<std::pair<ClockSource, int64_t>> expected{{ClockSource::kMonotonic, 10}};
   EXPECT_EQ(Readings(), expected);
 }

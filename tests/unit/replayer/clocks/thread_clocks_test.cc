@@ -43,6 +43,22 @@ TEST(ClockStreamTest, GivesEachSegmentItsReadings) {
   EXPECT_EQ(ClockStream::Cursor().Next(0), std::nullopt);
 }
 
+TEST(ClockStreamTest, TheLastReadingIsTakenOutOnce) {
+  ClockStream stream;
+  EXPECT_FALSE(stream.TakeLast());
+  stream.Add(0, 5);
+  stream.Add(0, 900);
+  EXPECT_TRUE(stream.TakeLast());
+  EXPECT_FALSE(stream.TakeLast());
+  stream.Add(1, 1);
+  EXPECT_TRUE(stream.TakeLast());
+  stream.Add(1, 7);
+  ClockStream::Cursor cursor(&stream);
+  EXPECT_EQ(cursor.Next(0), 5);
+  EXPECT_EQ(cursor.Next(1), 7);
+  EXPECT_EQ(cursor.Next(1), std::nullopt);
+}
+
 class ThreadClocksTest : public ::testing::Test {
  protected:
   ThreadClocksTest() {

@@ -36,6 +36,28 @@ TEST(ReplayPlanTest, OperationsWithGapsAreFoundByTheirNumber) {
   EXPECT_EQ(plan->FindOperation(1, ~0ull), kNone);
 }
 
+TEST(ReplayPlanTest, ReadingsThatTheProgramHasNotSeenAreLeftOut) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  const auto read = [&](format::ClockSource source, int64_t value) {
+    format::ClockRun run;
+    run.sources.push_back(static_cast<uint32_t>(source));
+    run.deltas.push_back(value);
+    rank.Add(0, run);
+  };
+  constexpr auto kMonotonic = format::ClockSource::kMonotonic;
+  read(kMonotonic, 10);
+  read(format::ClockSource::kPythonLock, 20);
+  read(kMonotonic, 30);
+  read(format::ClockSource::kUnseen, static_cast<int64_t>(kMonotonic));
+  read(kMonotonic, 40);
+  auto plan = Build(rank);
+  ClockStream::Cursor cursor(&plan->threads()[0].clocks.at(static_cast<uint32_t>(kMonotonic)));
+  EXPECT_EQ(cursor.Next(0), 10);
+  EXPECT_EQ(cursor.Next(0), 40);
+  EXPECT_EQ(cursor.Next(0), std::nullopt);
+}
+
 TEST(ReplayPlanTest, ACallThatWasNeverLeftSaysSo) {
   FakeRank rank;
   rank.Thread(0, "0");
