@@ -20,6 +20,7 @@ struct WaitCall {
   int status = 0;
   bool finds_nothing = false;  // set before it: no process has ended, and no call is made
   bool is_ended = false;       // set before it: by SIGCHLD, whose handler runs; no call is made
+  bool is_at_place = false;    // set before it: the end is there, and the thread may hear of it
 };
 
 // Why the handler of SIGCHLD is entered: the signal ended a system call that waited; it was sent

@@ -161,14 +161,19 @@ void ReplayerEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
   ReportCrash(*session, signal, info, ucontext);
 }
 
+// One that a signal ended may be further in a replay when it comes.
+void ReplayerEngine::EndAsChild(int code) {
+  const RecordedEnd& end = session->plan().end();
+  if (end.kind == EndKind::kExit && end.exit_code == code) SayExits(scratch, true);
+  const bool was_ended = end.kind != EndKind::kExit && session->plan().fate.signal != 0;
+  if (was_ended && session->progress().AllConsumed()) AwaitSignal();
+}
+
 void ReplayerEngine::OnExit(int code, preload::ExitHow how) {
   // After vfork the child speaks with its parent's memory.
   if (session == nullptr || OwnPid() != live_pid) return;
   if (how == preload::ExitHow::kUnderscoreExit) AwaitOtherThreads();
-  const RecordedEnd& end = session->plan().end();
-  if (!session->options().child.empty() && how != preload::ExitHow::kExec &&
-      end.kind == EndKind::kExit && end.exit_code == code)
-    SayExits(scratch, true);
+  if (!session->options().child.empty() && how != preload::ExitHow::kExec) EndAsChild(code);
   ReportExit(*session, code, how);
   if (how == preload::ExitHow::kExec && live_pid == root_pid) GiveUpRank(scratch);
 }

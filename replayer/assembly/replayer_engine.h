@@ -82,6 +82,7 @@ class ReplayerEngine final : private Replayer,
   // The process that sends the signal may need this one before, and others what it has still to do
   // for them. It has time while the rank moves.
   void AwaitSignal() override;
+  void EndAsChild(int code);
   void AwaitAllMade(int pid) const override;
   void AwaitRecordedEnd(int pid) const override;
   void AwaitOthersAt(const ThreadState& thread, const MeetingsByThread& met) override;

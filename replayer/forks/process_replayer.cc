@@ -120,15 +120,19 @@ void ProcessReplayer::AwaitExit(int pid, int signal) {
   const bool asks_for_end = signal == SIGTERM || signal == SIGKILL || signal == SIGINT;
   constexpr timespec kPause{0, 2'000'000};
   constexpr int kMostPauses = 1000;
+  constexpr int kLastingPauses = 20;  // libraries block signals for a moment
   const bool is_patient = IsInDebugger();
   bool is_handled = true;
+  int pending = 0;
   for (int i = 0; i < kMostPauses || is_patient; ++i) {
     siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
     if (info.si_pid != 0) return;
-    is_handled = !WouldEnd(pid, signal);
+    const SignalEffect effect = EffectOf(signal, pid);
+    pending = effect == SignalEffect::kPends ? pending + 1 : 0;
+    is_handled = effect == SignalEffect::kHandled || pending > kLastingPauses;
     if (is_handled && !asks_for_end) return;
-    if (HasMadeAll(replayer_.scratch, pid)) break;
+    if (pending == 0 && HasMadeAll(replayer_.scratch, pid)) break;
     nanosleep(&kPause, nullptr);
   }
   if (!is_handled) return AwaitRecordedEnd(pid);
@@ -313,8 +317,7 @@ void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
   if (call.finds_nothing) return;
   if (call.pid != -1 && call.pid != 0) {
     call.pid = MapPid(call.pid);
-    if (is_found) AwaitRecordedEnd(call.pid);
-    return;
+    return AwaitEndToHear(call, is_found);
   }
   if (thread.recorded == kNone) return;
   const auto& ends = replayer_.session->plan().threads()[thread.recorded].ends;
@@ -324,16 +327,34 @@ void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
   const int live = pids_.Live(static_cast<int>(ends[thread.next_end]));
   if (live == 0) return;
   call.pid = live;
-  if (is_found) AwaitRecordedEnd(live);
+  AwaitEndToHear(call, is_found);
+}
+
+// Until the thread hears of it, the process is there: others may send it a signal.
+void ProcessReplayer::AwaitEndToHear(preload::WaitCall& call, bool is_found) {
+  if (is_found) return AwaitRecordedEnd(call.pid);
+  constexpr int kOtherWays = WNOHANG | WNOWAIT | WUNTRACED | WCONTINUED;
+  const int recorded = call.pid > 0 ? pids_.Recorded(call.pid) : 0;
+  if (recorded == 0 || (call.options & kOtherWays) != 0 || !HearsLater()) return;
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(call.pid), &info, WEXITED | WNOWAIT) != 0) return;
+  AwaitPlaceOfEnd(recorded);
+  call.is_at_place = true;
 }
 
 // In which order threads hear of ends is a matter of time. In asyncio, before Python 3.12, a thread
 // beside the first waits for each command.
+bool ProcessReplayer::HearsLater() {
+  Session& session = *replayer_.session;
+  const uint32_t recorded = session.Thread().recorded;
+  return recorded != kNone && !session.options().is_late &&
+         session.plan().threads()[recorded].name != "0";
+}
+
 void ProcessReplayer::AwaitPlaceOfEnd(int pid) {
+  if (!HearsLater()) return;
   ThreadState& thread = replayer_.session->Thread();
-  if (thread.recorded == kNone || replayer_.session->options().is_late) return;
   const ReplayPlan& plan = replayer_.session->plan();
-  if (plan.threads()[thread.recorded].name == "0") return;
   const auto number = static_cast<uint32_t>(pid);
   const uint32_t heard = thread.next_by_key[{kHeardEnds, number}]++;
   AwaitOthersAt(thread, plan.met_by_then().AtEnd(thread.recorded, number, heard));
@@ -348,7 +369,7 @@ void ProcessReplayer::AfterWait(preload::WaitCall& call) {
   if ((call.options & WNOWAIT) == 0) pids_.SetGone(live);
   if (replayer_.session == nullptr) return;
   replayer_.session->progress().CountActivity();
-  if ((call.options & (WNOWAIT | WNOHANG)) == 0) AwaitPlaceOfEnd(recorded);
+  if ((call.options & (WNOWAIT | WNOHANG)) == 0 && !call.is_at_place) AwaitPlaceOfEnd(recorded);
   const auto status = replayer_.session->plan().StatusOf(static_cast<uint32_t>(recorded));
   if (!status) return;
   // A signal may have come from anywhere; other ends are the child's own.

@@ -63,6 +63,8 @@ class ProcessReplayer : public preload::ProcessCalls {
   [[nodiscard]] bool IsWaitEnded(ThreadState& thread);
   bool ServeLook(ThreadState& thread, preload::WaitCall& call);
   void EndCompanions();
+  void AwaitEndToHear(preload::WaitCall& call, bool is_found);
+  [[nodiscard]] bool HearsLater();
   void AwaitPlaceOfEnd(int pid);
 
   Replayer& replayer_;

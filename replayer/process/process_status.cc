@@ -33,16 +33,18 @@ std::string_view ProcessStatus::Field(std::string_view name) const {
   return {};
 }
 
-bool WouldEnd(int pid, int signal) {
-  if (signal == SIGKILL || !preload::EndsProcesses(signal)) return signal == SIGKILL;
+SignalEffect EffectOf(int signal, int pid) {
+  if (signal == SIGKILL) return SignalEffect::kEnds;
   const ProcessStatus status(pid);
-  for (const char* kept : {"SigBlk", "SigIgn", "SigCgt"}) {
-    const std::string_view digits = status.Field(kept);
+  const auto has = [&](std::string_view field) {
+    const std::string_view digits = status.Field(field);
     uint64_t signals = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), signals, 16);
-    if ((signals >> (signal - 1) & 1) != 0) return false;
-  }
-  return true;
+    return (signals >> (signal - 1) & 1) != 0;
+  };
+  if (!preload::EndsProcesses(signal) || has("SigIgn") || has("SigCgt"))
+    return SignalEffect::kHandled;
+  return has("SigBlk") ? SignalEffect::kPends : SignalEffect::kEnds;
 }
 
 }  // namespace deja::replayer

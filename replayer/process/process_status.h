@@ -20,9 +20,11 @@ class ProcessStatus {
   std::string_view all_;
 };
 
-// The process ends if the signal comes now. A thread that takes signals by sigwait has them
-// blocked, as the others have.
-bool WouldEnd(int pid, int signal);
+// What a signal that comes now does to a process. It ends it, or it is pending, since the first
+// thread has it blocked, as all have where one takes it by sigwait. Else there is a handler, or it
+// is ignored.
+enum class SignalEffect { kEnds, kPends, kHandled };
+SignalEffect EffectOf(int signal, int pid);
 
 }  // namespace deja::replayer
 

@@ -4,7 +4,6 @@ The clock of the rank shows whether a wait that the signal ended has ended in th
 """
 import os
 import sys
-import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

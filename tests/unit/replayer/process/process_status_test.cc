@@ -26,30 +26,31 @@ TEST(ProcessStatusTest, AProcessThatIsNotThereHasNone) {
   EXPECT_EQ(ProcessStatus(child).Field("State"), "");
 }
 
-TEST(ProcessStatusTest, ASignalThatIsKeptDoesNotEndAProcess) {
+TEST(ProcessStatusTest, ASignalWithAHandlerOrThatIsIgnoredDoesNotEndAProcess) {
   const auto was = signal(SIGUSR1, SIG_DFL);
-  EXPECT_TRUE(WouldEnd(getpid(), SIGUSR1));
+  EXPECT_EQ(EffectOf(SIGUSR1, getpid()), SignalEffect::kEnds);
   signal(SIGUSR1, SIG_IGN);
-  EXPECT_FALSE(WouldEnd(getpid(), SIGUSR1));
+  EXPECT_EQ(EffectOf(SIGUSR1, getpid()), SignalEffect::kHandled);
   signal(SIGUSR1, [](int) {});
-  EXPECT_FALSE(WouldEnd(getpid(), SIGUSR1));
+  EXPECT_EQ(EffectOf(SIGUSR1, getpid()), SignalEffect::kHandled);
   signal(SIGUSR1, was);
+}
 
+TEST(ProcessStatusTest, ASignalThatIsBlockedPends) {
   sigset_t blocked;
   sigset_t before;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGRTMAX);
-  EXPECT_TRUE(WouldEnd(getpid(), SIGRTMAX));
+  EXPECT_EQ(EffectOf(SIGRTMAX, getpid()), SignalEffect::kEnds);
   sigprocmask(SIG_BLOCK, &blocked, &before);
-  EXPECT_FALSE(WouldEnd(getpid(), SIGRTMAX));
+  EXPECT_EQ(EffectOf(SIGRTMAX, getpid()), SignalEffect::kPends);
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
 TEST(ProcessStatusTest, SomeSignalsEndNoProcessAndOneAlwaysDoes) {
-  EXPECT_FALSE(WouldEnd(getpid(), SIGCHLD));
-  EXPECT_FALSE(WouldEnd(getpid(), SIGWINCH));
-  EXPECT_FALSE(WouldEnd(getpid(), SIGSTOP));
-  EXPECT_TRUE(WouldEnd(getpid(), SIGKILL));
+  for (const int signal : {SIGCHLD, SIGWINCH, SIGSTOP})
+    EXPECT_EQ(EffectOf(signal, getpid()), SignalEffect::kHandled);
+  EXPECT_EQ(EffectOf(SIGKILL, getpid()), SignalEffect::kEnds);
 }
 
 }  // namespace
