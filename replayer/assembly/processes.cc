@@ -183,18 +183,14 @@ void ReplayerEngine::AwaitAllMade(int pid) const {
 
 // The process ends; it may still have something to do before, for long on a machine under load. A
 // program that goes on after a divergence may have told it nothing, so that it never ends.
-void ReplayerEngine::AwaitRecordedEnd(int pid) const {
+void ReplayerEngine::AwaitRecordedEnd(int pid, const std::function<bool()>& or_else) const {
   constexpr timespec kPause{0, 2'000'000};
   constexpr uint64_t kDivergedNs = 2'000 * Stillness::kMs;
   constexpr uint64_t kMostNs = 600'000 * Stillness::kMs;  // however much others move
   const bool is_strict = session->options().stop_on_divergence;
   const uint64_t patience = is_strict ? Stillness::kGiveUpNs : kDivergedNs;
-  const auto has_ended = [pid] {
-    siginfo_t info{};
-    return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-           info.si_pid != 0;
-  };
-  if (has_ended()) return;
+  const auto is_over = [&] { return HasChildEnded(pid) || (or_else && or_else()); };
+  if (is_over()) return;
   const bool is_patient = IsInDebugger();
   const AwaitedEnd awaited(scratch, pid);
   WithoutInterpreter apart(true);
@@ -202,7 +198,7 @@ void ReplayerEngine::AwaitRecordedEnd(int pid) const {
   const auto gives_up = [&](const Stillness& still) {
     return still.ns_of_the_watch() >= patience || MonotonicNs() - begun >= kMostNs;
   };
-  for (Stillness still(*session); !has_ended() && (is_patient || !gives_up(still));
+  for (Stillness still(*session); !is_over() && (is_patient || !gives_up(still));
        still.IsTimeToLook())
     nanosleep(&kPause, nullptr);
   apart.End();

@@ -84,7 +84,7 @@ class ReplayerEngine final : private Replayer,
   void AwaitSignal() override;
   void EndAsChild(int code);
   void AwaitAllMade(int pid) const override;
-  void AwaitRecordedEnd(int pid) const override;
+  void AwaitRecordedEnd(int pid, const std::function<bool()>& or_else) const override;
   void AwaitOthersAt(const ThreadState& thread, const MeetingsByThread& met) override;
 
   bool follows_parent_ = false;  // forked by one that is a companion, or may make some

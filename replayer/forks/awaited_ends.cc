@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "replayer/process/claim.h"
@@ -50,6 +51,12 @@ AwaitedEnd::~AwaitedEnd() {
 
 bool IsEndAwaited(const std::string& scratch, int pid) {
   return IsThere(scratch, kAwaited, pid);
+}
+
+bool HasChildEnded(int pid) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+         info.si_pid != 0;
 }
 
 void SayAllMade(const std::string& scratch, bool is_made) {

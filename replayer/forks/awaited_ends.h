@@ -28,6 +28,9 @@ class AwaitedEnd {
 
 bool IsEndAwaited(const std::string& scratch, int pid);
 
+// Child `pid` of the calling process has ended, or is none of its; it stays to be waited for.
+bool HasChildEnded(int pid);
+
 // The calling process has made all events of its recording, or has none; or, under the same number,
 // another program has begun to make its own.
 void SayAllMade(const std::string& scratch, bool is_made);

@@ -106,37 +106,32 @@ void ProcessReplayer::AwaitEnd(int pid, int signal) {
   if (recorded == 0) return;
   const bool had_ended = HadEndedAtSignal(recorded);
   if (pids_.IsGone(recorded)) return;
-  if (had_ended) return AwaitRecordedEnd(pid);
+  if (had_ended) return AwaitRecordedEnd(pid, nullptr);
   const auto status = replayer_.session->plan().StatusOf(static_cast<uint32_t>(recorded));
   if (!status) return;
   if (WIFSIGNALED(*status) && WTERMSIG(*status) == signal) AwaitAllMade(pid);
   if (WIFEXITED(*status)) AwaitExit(pid, signal);
 }
 
-// The child exited, so it had a handler of the signal, or was about to exit when it came. Without
-// one, it comes too late here as well. A handler may have ended the child.
+// The child exited. So it had a handler of the signal, or was about to exit when that came. A
+// replay waits for either. A handler may have ended the child.
 void ProcessReplayer::AwaitExit(int pid, int signal) {
-  // Others are sent to tell a process something, too, and often.
-  const bool asks_for_end = signal == SIGTERM || signal == SIGKILL || signal == SIGINT;
-  constexpr timespec kPause{0, 2'000'000};
-  constexpr int kMostPauses = 1000;
-  constexpr int kLastingPauses = 20;  // libraries block signals for a moment
-  const bool is_patient = IsInDebugger();
-  bool is_handled = true;
-  int pending = 0;
-  for (int i = 0; i < kMostPauses || is_patient; ++i) {
-    siginfo_t info{};
-    if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
-    if (info.si_pid != 0) return;
+  constexpr int kLasting = 20;  // libraries block signals for a moment
+  const auto is_handled = [&, pending = 0]() mutable {
     const SignalEffect effect = EffectOf(signal, pid);
     pending = effect == SignalEffect::kPends ? pending + 1 : 0;
-    is_handled = effect == SignalEffect::kHandled || pending > kLastingPauses;
-    if (is_handled && !asks_for_end) return;
-    if (pending == 0 && HasMadeAll(replayer_.scratch, pid)) break;
+    return effect == SignalEffect::kHandled || pending > kLasting;
+  };
+  AwaitRecordedEnd(pid, is_handled);
+  // Others are sent to tell a process something, too, and often.
+  if (signal != SIGTERM && signal != SIGINT) return;
+  constexpr timespec kPause{0, 2'000'000};
+  constexpr int kMostPauses = 1000;
+  const bool is_patient = IsInDebugger();
+  for (int i = 0; (i < kMostPauses || is_patient) && !HasChildEnded(pid); ++i) {
+    if (HasMadeAll(replayer_.scratch, pid)) return AwaitAllMade(pid);
     nanosleep(&kPause, nullptr);
   }
-  if (!is_handled) return AwaitRecordedEnd(pid);
-  if (HasMadeAll(replayer_.scratch, pid)) AwaitAllMade(pid);
 }
 
 // The recording says where the program finds it.
@@ -332,7 +327,7 @@ void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
 
 // Until the thread hears of it, the process is there: others may send it a signal.
 void ProcessReplayer::AwaitEndToHear(preload::WaitCall& call, bool is_found) {
-  if (is_found) return AwaitRecordedEnd(call.pid);
+  if (is_found) return AwaitRecordedEnd(call.pid, nullptr);
   constexpr int kOtherWays = WNOHANG | WNOWAIT | WUNTRACED | WCONTINUED;
   const int recorded = call.pid > 0 ? pids_.Recorded(call.pid) : 0;
   if (recorded == 0 || (call.options & kOtherWays) != 0 || !HearsLater()) return;

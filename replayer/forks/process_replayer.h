@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -48,9 +49,9 @@ class ProcessReplayer : public preload::ProcessCalls {
   // It is about to send child `pid` the signal that ended it: waits until the child has made all
   // events of its recording. Not where nothing moves in the rank for 2 s.
   virtual void AwaitAllMade(int pid) const = 0;
-  // It finds that child `pid` has ended: waits for that. Not where nothing moves in the rank for a
-  // minute, or after a divergence for 2 s.
-  virtual void AwaitRecordedEnd(int pid) const = 0;
+  // It finds that child `pid` has ended: waits for that, or until `or_else()`. Not where nothing
+  // moves in the rank for a minute, or after a divergence for 2 s.
+  virtual void AwaitRecordedEnd(int pid, const std::function<bool()>& or_else) const = 0;
   // It has heard that a process has ended: waits until the others have made the meetings that they
   // had made by then (replayer/meet/other_threads.h).
   virtual void AwaitOthersAt(const ThreadState& thread, const MeetingsByThread& met) = 0;

@@ -27,6 +27,25 @@ print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+TELLS_A_CHILD_THAT_HANDLES_IT = """
+import os, signal, time
+asks, asked = os.pipe()
+child = os.fork()
+if child == 0:
+    sum(range(0))
+    signal.signal(signal.SIGUSR1, lambda *_: os.write(asked, os.urandom(4)))
+    while True:
+        time.sleep(0.1)
+        if os.path.exists("told"):
+            os._exit(3)
+time.sleep(0.5)
+os.kill(child, signal.SIGUSR1)
+print(os.read(asks, 4).hex())
+open("told", "w").close()
+print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 KILLS_A_CHILD_THAT_WOULD_END = """
 import os, signal, time
 asks, asked = os.pipe()
@@ -404,6 +423,15 @@ class DyingChildren(harness.DejaTest):
         run = self.checked(self.record_single(sys.executable, program))
         self.assertTrue(run.stdout.endswith(f"ended with {-signal.SIGUSR1:d}\n"), str(run))
         program.write_text(KILLS_A_CHILD_THAT_WOULD_END.replace("range(0)", "range(100_000_000)"))
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+    def test_one_whose_handler_comes_later(self):
+        program = self.dir / "tells.py"
+        program.write_text(TELLS_A_CHILD_THAT_HANDLES_IT)
+        run = self.checked(self.record_single(sys.executable, program))
+        self.assertTrue(run.stdout.endswith("ended with 3\n"), str(run))
+        program.write_text(TELLS_A_CHILD_THAT_HANDLES_IT.replace("range(0)", "range(200_000_000)"))
         again = self.checked(self.replay(0))
         self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
 
