@@ -29,6 +29,10 @@ class ClockCalls {
     (void)made_for;
   }
 
+  // One of Python's locks reads a clock, for no wait or for one with a deadline. False: it gets
+  // the live clock, and OnClock is not called.
+  virtual bool TellsPythonLocks() { return false; }
+
   // Nanoseconds to add to a deadline of the program, a time by `clock`, before the wait
   // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …). A replay gives
   // recorded times, and waits run on the live clock. errno need not be kept.

@@ -114,7 +114,7 @@ void OnMoreThreads() {
   const ErrnoKeeper keep;
   const Guard guard;
   FindPythonRuntime();
-  if (HasPython()) FindPythonLockCode();
+  if (HasPython()) FindPythonLocks();
   if (g_lock_order.load(std::memory_order_relaxed) != LockOrder::kWanted) return;
   FindQuestions();
   g_lock_order.store(ResetTurns() ? LockOrder::kKept : LockOrder::kOff, std::memory_order_release);

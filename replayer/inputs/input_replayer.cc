@@ -48,6 +48,10 @@ void InputReplayer::OnUnseenReading(format::ClockSource source, preload::UnseenR
     TakeClockBack(*replayer_.session, replayer_.session->Thread(), source, made_for);
 }
 
+bool InputReplayer::TellsPythonLocks() {
+  return replayer_.session != nullptr && !replayer_.session->plan().names_python_locks;
+}
+
 int64_t InputReplayer::DeadlineOffsetNs(int clock, int64_t deadline_ns) {
   return replayer_.session == nullptr
              ? 0

@@ -21,6 +21,7 @@ class InputReplayer : public preload::InputCalls, public preload::ClockCalls {
   void OnInput(preload::InputCall& call) override;
   int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
   void OnUnseenReading(format::ClockSource source, preload::UnseenReading made_for) override;
+  bool TellsPythonLocks() override;
   int64_t DeadlineOffsetNs(int clock, int64_t deadline_ns) override;
 
  private:

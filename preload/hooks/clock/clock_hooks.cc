@@ -60,6 +60,12 @@ void Tell(ClockSource source, timespec* time) {
   time->tv_nsec = told % kSecond;
 }
 
+bool AreToldToPythonLocks() {
+  Engine* engine = EngineForHook();
+  const Guard guard;
+  return engine != nullptr && engine->clocks->TellsPythonLocks();
+}
+
 }  // namespace
 }  // namespace deja::preload
 
@@ -67,9 +73,12 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 
 DEJA_EXPORT int clock_gettime(clockid_t clock, timespec* out) {
   const int result = real_clock_gettime(clock, out);
-  if (result == 0 && out != nullptr && IsSource(clock))
+  const bool is_live = IsRawReader(__builtin_return_address(0)) && !AreToldToPythonLocks();
+  if (result == 0 && out != nullptr && IsSource(clock) && !is_live)
     Tell(static_cast<ClockSource>(clock + 1), out);
-  // The engine may have made some of its own.
+  // The engine may have made some of its own meanwhile.
+  t_reading_is_live = is_live;
+  t_reading_caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
   t_reading_frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return result;
 }

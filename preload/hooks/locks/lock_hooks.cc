@@ -20,6 +20,7 @@
 #include "preload/meet/meeting_key.h"
 #include "preload/meet/python_runtime.h"
 #include "preload/meet/shared_rwlocks.h"
+#include "preload/symbols/python_locks.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -248,10 +249,14 @@ DEJA_EXPORT int pthread_cond_wait(pthread_cond_t* __restrict condition,
 DEJA_EXPORT int pthread_cond_timedwait(pthread_cond_t* __restrict condition,
                                        pthread_mutex_t* __restrict mutex,
                                        const timespec* __restrict deadline) {
-  const LiveDeadline live(deadline, ClockOf(condition));
-  if (IsInPythonRuntime(condition)) [[unlikely]]
+  const bool is_of_python = IsInPythonRuntime(condition);
+  const bool is_live = is_of_python && t_reading_is_live;
+  const LiveDeadline live(is_live ? nullptr : deadline, ClockOf(condition));
+  if (is_of_python && !is_live) [[unlikely]]
     TellUnseenReading(ClockOf(condition), UnseenReading::kInterpreterWait);
-  return Await(mutex, [&] { return real_pthread_cond_timedwait(condition, mutex, live.get()); });
+  return Await(mutex, [&] {
+    return real_pthread_cond_timedwait(condition, mutex, is_live ? deadline : live.get());
+  });
 }
 
 DEJA_EXPORT int pthread_cond_clockwait(pthread_cond_t* __restrict condition,

@@ -30,7 +30,7 @@ constinit RealFn<int (*)(sem_t*)> real_sem_post{"sem_post"};
 
 // The program does not see the reading of a lock of Python's.
 void TellLockOfPython(const void* caller, const void* frame) {
-  if (TakeReadingOfPythonLock(caller, frame)) [[unlikely]]
+  if (TakeReadingOfPythonLock(caller, frame) && !t_reading_is_live) [[unlikely]]
     TellUnseenReading(CLOCK_MONOTONIC, UnseenReading::kPythonLock);
 }
 
@@ -97,9 +97,10 @@ DEJA_EXPORT int sem_clockwait(sem_t* __restrict semaphore, clockid_t clock,
   // Before the deadline, for which the engine may read the clock.
   const bool is_of_python =
       TakeReadingOfPythonLock(__builtin_return_address(0), __builtin_frame_address(0));
-  LiveDeadline live(deadline, clock);
-  if (is_of_python) TellUnseenReading(clock, UnseenReading::kPythonLock);
-  const timespec* until = live.get();
+  const bool is_live = is_of_python && t_reading_is_live;
+  LiveDeadline live(is_live ? nullptr : deadline, clock);
+  if (is_of_python && !is_live) TellUnseenReading(clock, UnseenReading::kPythonLock);
+  const timespec* until = is_live ? deadline : live.get();
   return Acquire(semaphore, false, [=] { return real_sem_clockwait(semaphore, clock, until); });
 }
 
