@@ -46,9 +46,16 @@ _ORDERED = {
     "asyncio.selector_events": "deja.ordering.ordered_loops",
 }
 _listeners = {name: [ours] for name, ours in _WATCHED.items()}
+# Ours call the library by it. From 3.14 on it imports threading, so that this is there first.
+_CTYPES = "ctypes"
+_listeners[_CTYPES] = []
+_on_the_way = []  # the import of ctypes, with what waits for its end
 
 
 def _install(module):
+    if _on_the_way:
+        _on_the_way[-1].append(module)
+        return
     for ours in _listeners[module.__name__]:
         try:
             importlib.import_module(ours).install(module)
@@ -74,8 +81,16 @@ class _Loader:
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        _install(module)
+        if module.__name__ != _CTYPES:
+            self._loader.exec_module(module)
+            _install(module)
+            return
+        _on_the_way.append([])
+        try:
+            self._loader.exec_module(module)
+        finally:
+            for waiting in _on_the_way.pop():
+                _install(waiting)
 
 
 class _Finder:
