@@ -18,6 +18,18 @@ SCRIPT = Path(__file__).resolve().parents[2] / "apps" / "python" / "threads.py"
 ORDER = ("--threads", "order")
 
 
+# As ctypes is from Python 3.14 on, where it imports threading before it has anything.
+CTYPES = """
+import threading
+import importlib.machinery, os, sys
+_apart = [entry for entry in sys.path if os.path.abspath(entry) != os.path.dirname(os.path.dirname(__file__))]
+_real = importlib.machinery.PathFinder.find_spec("ctypes", _apart)
+__path__ = list(_real.submodule_search_locations)
+with open(_real.origin, encoding="utf-8") as _source:
+    exec(compile(_source.read(), _real.origin, "exec"))
+"""
+
+
 class Threads(harness.DejaTest):
     def assertReplays(self, command, options=ORDER, trace="run.deja"):
         run = self.checked(self.record_single(*command, options=options, trace=trace))
@@ -172,6 +184,24 @@ class Threads(harness.DejaTest):
                             self.assertNotIn("nothing moves", again.stderr)
                             lines += harness.without_report(again.stdout).splitlines()
                         self.assertEqual(sorted(lines), sorted(recorded.stdout.splitlines()))
+
+    def test_threading_that_ctypes_imports_first(self):
+        (self.dir / "ctypes").mkdir()
+        (self.dir / "ctypes" / "__init__.py").write_text(CTYPES)
+        # What an older Python has imported before the program begins, it imports once more.
+        program = ("import sys\n"
+                   "for name in [*sys.modules]:\n"
+                   "    if name in ('ctypes', 'threading') or name.startswith('deja'):\n"
+                   "        del sys.modules[name]\n"
+                   "sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != '_Finder']\n"
+                   "from deja import on_import\n"
+                   "on_import.watch()\n"
+                   "import ctypes, threading\n"
+                   "threading.Thread(target=print, args=(ctypes.sizeof(ctypes.c_int),)).start()")
+        run = self.checked(self.deja("record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c", program,
+                                     env={"PYTHONPATH": self.dir}))
+        self.assertEqual(run.stdout, "4\n")
+        self.assertNotIn("as if Deja were not there", run.stderr)
 
     def test_locks_of_python(self):
         self.assertReplays((sys.executable, SCRIPT, "locks", "queues", "conditions", "semaphores"))
