@@ -30,7 +30,8 @@ struct PythonLocks {
 };
 extern constinit PythonLocks g_python_locks;
 
-// Where the calling thread made its last reading of a clock: the caller and the frame of the hook.
+// Where the calling thread made its last reading of a clock: the caller of the hook, and where
+// its frame begins (DWARF's canonical frame address).
 extern constinit thread_local uintptr_t t_reading_caller __attribute__((tls_model("initial-exec")));
 extern constinit thread_local uintptr_t t_reading_frame __attribute__((tls_model("initial-exec")));
 // That was the live clock, since the program does not see it.

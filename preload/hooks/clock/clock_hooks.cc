@@ -79,7 +79,7 @@ DEJA_EXPORT int clock_gettime(clockid_t clock, timespec* out) {
   // The engine may have made some of its own meanwhile.
   t_reading_is_live = is_live;
   t_reading_caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
-  t_reading_frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  t_reading_frame = reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa());
   return result;
 }
 

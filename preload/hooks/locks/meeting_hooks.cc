@@ -77,12 +77,12 @@ int Acquire(sem_t* semaphore, bool tries, Real real) {
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT int sem_wait(sem_t* semaphore) {
-  TellLockOfPython(__builtin_return_address(0), __builtin_frame_address(0));
+  TellLockOfPython(__builtin_return_address(0), __builtin_dwarf_cfa());
   return Acquire(semaphore, false, [=] { return real_sem_wait(semaphore); });
 }
 
 DEJA_EXPORT int sem_trywait(sem_t* semaphore) noexcept {
-  TellLockOfPython(__builtin_return_address(0), __builtin_frame_address(0));
+  TellLockOfPython(__builtin_return_address(0), __builtin_dwarf_cfa());
   return Acquire(semaphore, true, [=] { return real_sem_trywait(semaphore); });
 }
 
@@ -96,7 +96,7 @@ DEJA_EXPORT int sem_clockwait(sem_t* __restrict semaphore, clockid_t clock,
                               const timespec* __restrict deadline) {
   // Before the deadline, for which the engine may read the clock.
   const bool is_of_python =
-      TakeReadingOfPythonLock(__builtin_return_address(0), __builtin_frame_address(0));
+      TakeReadingOfPythonLock(__builtin_return_address(0), __builtin_dwarf_cfa());
   const bool is_live = is_of_python && t_reading_is_live;
   LiveDeadline live(is_live ? nullptr : deadline, clock);
   if (is_of_python && !is_live) TellUnseenReading(clock, UnseenReading::kPythonLock);
