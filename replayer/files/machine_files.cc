@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,12 +22,14 @@ using preload::FileUse;
 
 namespace {
 
+// Whole at once, whoever reads it.
 bool WriteFile(const std::string& path, std::string_view content) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
+  const std::string fresh = path + ".new";
+  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
   if (fd < 0) return false;
   const bool ok = write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size());
   close(fd);
-  return ok;
+  return ok && rename(fresh.c_str(), path.c_str()) == 0;
 }
 
 // Names come from a trace: none may lead out of the folder.
@@ -111,10 +114,13 @@ const RecordedInput* MachineServer::Find(Session& session, ThreadState& thread, 
 std::string MachineServer::Make(Session& session, const RecordedInput& answer,
                                 std::string_view name) {
   const auto number = static_cast<size_t>(&answer - session.plan().inputs().data());
-  std::string path = session.options().scratch + std::string(kMachineFolder) +
-                     std::to_string(number) + std::string(name);
   std::lock_guard<std::mutex> lock(mutex_);
-  if (made_.count(&answer) != 0) return path;
+  // A forked child has what its parent has made.
+  if (const auto made = made_.find(&answer); made != made_.end()) return made->second;
+  // Another process of the rank has another recording, with other answers of the same number.
+  std::string path = session.options().scratch + std::string(kMachineFolder) +
+                     std::to_string(syscall(SYS_getpid)) + "-" + std::to_string(number) +
+                     std::string(name);
   std::string content;
   if (!ContentOf(session, answer, name, content)) return {};
   bool folder = answer.api == static_cast<uint32_t>(LibcApi::kopendir);
@@ -125,7 +131,7 @@ std::string MachineServer::Make(Session& session, const RecordedInput& answer,
   const bool ok = folder ? WriteFolder(path, content)
                          : MakeFolders(path.substr(0, path.rfind('/'))) && WriteFile(path, content);
   if (!ok) return {};
-  made_.insert(&answer);
+  made_.emplace(&answer, path);
   return path;
 }
 

@@ -11,8 +11,8 @@
 #ifndef DEJA_REPLAYER_FILES_MACHINE_FILES_H_
 #define DEJA_REPLAYER_FILES_MACHINE_FILES_H_
 
+#include <map>
 #include <mutex>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,7 +43,7 @@ class MachineServer {
   std::string Make(Session& session, const RecordedInput& answer, std::string_view name);
 
   std::mutex mutex_;
-  std::set<const RecordedInput*> made_;
+  std::map<const RecordedInput*, std::string> made_;  // their paths
 };
 
 // As preload::Engine::UnmapPath, for those files.
