@@ -64,6 +64,24 @@ NOBODY = "import os; [os.fork() or (os.getpid(), os.urandom(4), os._exit(0)) for
 LATE = "import time; " + NOBODY.replace("os._exit", "time.sleep(0.3), os._exit")
 
 
+ASK_THE_KERNEL = """
+import os
+for _ in range(3):
+    if os.fork() == 0:
+        names = set()
+        for _ in range(300):
+            with open("/proc/self/status") as status:
+                names.add(dict(line.split(":", 1) for line in status).get("Pid", "none").strip())
+        os.write(1, (" ".join([str(os.getpid()), *sorted(names)]) + "\\n").encode())
+        os._exit(0)
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
+"""
+
+
 class Children(harness.DejaTest):
     def replays(self, run, rank=0, trace="run.deja", times=REPLAYS):
         for _ in range(times):
@@ -249,6 +267,15 @@ class Children(harness.DejaTest):
             "{crash}\n",
             r"rank 0: SIGSEGV at .*; the recorded run: exit 0; .*\n  stack of the crash, thread 0:\n",
             r"\n    <string>:2 in <module>\n", r"\n    \S*( \()?libc\.so\.6\+0x")
+
+    def test_what_the_kernel_says_of_each_is_its_own(self):
+        run = self.checked(self.record_single(sys.executable, "-c", ASK_THE_KERNEL))
+        lines = sorted(run.stdout.splitlines())
+        self.assertEqual([line.split()[1:] for line in lines], [line.split()[:1] for line in lines])
+        for _ in range(3):
+            again = self.checked(self.replay(0))
+            self.assertEqual(sorted(harness.without_report(again.stdout).splitlines()), lines, str(again))
+
 
 
 class Threads(harness.DejaTest):
